@@ -1,0 +1,81 @@
+/*
+Copyright 2026 The Vitess Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package mergebackoff
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// MessagePrefix begins every message that merge backoff writes.
+const MessagePrefix = "merge backoff: "
+
+// waitMessage says in one line what a stream waits for, since when, and who may
+// release it. The message column cuts the middle out of what is longer than
+// 1000 characters, so the value and the list of peers are kept short.
+func waitMessage(c conflict, since time.Time, peers []Stream) string {
+	return fmt.Sprintf("%swaiting since %s for %s to be released by %s",
+		MessagePrefix, since.UTC().Format(time.RFC3339), c.what(), listPeers(peers))
+}
+
+// what names what is in conflict.
+func (c conflict) what() string {
+	switch {
+	case c.kind == lockConflict:
+		return "a row lock"
+	case c.key != "":
+		return fmt.Sprintf("the value '%s' of key %s", shorten(c.entry, 120), c.key)
+	default:
+		return "a unique value"
+	}
+}
+
+// listPeers names the peers; of many only the first, and those that need an
+// operator before they can help.
+func listPeers(peers []Stream) string {
+	const most = 4
+	var movable, stuck []string
+	for _, p := range peers {
+		if p.CanMove() {
+			movable = append(movable, p.String())
+		} else {
+			stuck = append(stuck, p.String())
+		}
+	}
+	var parts []string
+	if len(movable) > most {
+		movable = append(movable[:most], fmt.Sprintf("%d more", len(movable)-most))
+	}
+	parts = append(parts, movable...)
+	if len(stuck) > most {
+		stuck = append(stuck[:most], fmt.Sprintf("%d more", len(stuck)-most))
+	}
+	if len(stuck) > 0 {
+		parts = append(parts, "or, once it is started again, "+strings.Join(stuck, ", "))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// shorten cuts the middle out of a text that is longer than most bytes.
+func shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	half := (most - 3) / 2
+	return strings.ToValidUTF8(s[:half]+"..."+s[len(s)-half:], "?")
+}

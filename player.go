@@ -1,0 +1,59 @@
+/*
+Copyright 2026 The Vitess Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package mergebackoff
+
+import (
+	"context"
+
+	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
+)
+
+// Player is what merge backoff needs of a vplayer. All methods are called from
+// the goroutine that applies events. doc.go lists the duties of whoever
+// implements it.
+type Player interface {
+	// Apply applies one event as vplayer.applyEvent does. mustSave has the
+	// meaning it has there: save the position even if the transaction is empty.
+	Apply(ctx context.Context, event *binlogdatapb.VEvent, mustSave bool) error
+	// InTransaction reports whether a target transaction is open.
+	InTransaction() bool
+	// StopReached reports whether the position of the last GTID event is at or
+	// past the stop position.
+	StopReached() bool
+
+	// Mark remembers the player's position. It is called only while no
+	// transaction is open.
+	Mark()
+	// Rollback rolls the open transaction back, if there is one, forgets the
+	// statements that were kept for a retry, and returns to the last Mark.
+	Rollback() error
+	// SetBatching switches between the player's own way of sending statements
+	// and one statement at a time, and the connection with it. It is called only
+	// while no transaction is open. The player's own way may be without batches.
+	SetBatching(on bool) error
+
+	// Throttled asks the throttler, and reports whether it denies. It may block
+	// for a moment when it does.
+	Throttled(ctx context.Context) bool
+	// KeepAlive is called every second while the stream waits, outside any
+	// transaction: it records a heartbeat, keeps the estimate of the lag going,
+	// and keeps the relay log from taking the wait for a stall.
+	KeepAlive() error
+	// SetMessage writes the message column of the stream's row in
+	// _vt.vreplication. It is called outside any transaction.
+	SetMessage(message string) error
+}
