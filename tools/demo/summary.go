@@ -1,0 +1,79 @@
+/*
+Copyright 2026 The Vitess Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package demo
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"mergebackoff/tools/workload"
+)
+
+// Summary is what came out of a run; what it did not come to is empty.
+type Summary struct {
+	Seed  uint64
+	Stock bool
+
+	Statements, Txns, Handovers, Retries int64
+
+	Conflicts Conflicts
+	MaxLag    time.Duration
+	Drain     time.Duration
+	VDiff     string
+	Switch    string
+	Target    string
+	Equal     bool
+	Duration  time.Duration
+}
+
+// count copies what the clients counted.
+func (s *Summary) count(stats *workload.Stats) {
+	s.Statements = stats.Statements.Load()
+	s.Txns = stats.Txns.Load()
+	s.Handovers = stats.Handovers.Load()
+	s.Retries = stats.Retries.Load()
+}
+
+// Print writes the summary for a person.
+func (s *Summary) Print(out io.Writer) {
+	const notReached = "not reached"
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(w, "\nSummary\n")
+	tablet := "patched"
+	if s.Stock {
+		tablet = "stock, unpatched"
+	}
+	line("vttablet", "%s", tablet)
+	line("seed", "%d", s.Seed)
+	line("load", "%d statements, %d transactions, %d of them handed hot values over", s.Statements, s.Txns, s.Handovers)
+	if s.Retries > 0 {
+		line("client retries", "%d", s.Retries)
+	}
+	line("conflicts", "%s", s.Conflicts)
+	line("largest lag", "%.0fs under load; caught up in %.1fs", s.MaxLag.Seconds(), s.Drain.Seconds())
+	line("VDiff", "%s", cmp.Or(s.VDiff, notReached))
+	line("SwitchTraffic", "%s", cmp.Or(s.Switch, notReached))
+	line("target vs union", "%s", cmp.Or(s.Target, notReached))
+	line("duration", "%.0fs", s.Duration.Seconds())
+	w.Flush()
+}
