@@ -37,7 +37,7 @@ type Conflicts struct {
 }
 
 // rungs is the order in which a blocked stream climbs.
-var rungs = []string{"isolate", "wait", "net_effect", "joint", "genuine"}
+var rungs = []string{"isolate", "wait", "net_effect", "joint", "genuine", "give_up"}
 
 // Names of the counters in /debug/vars.
 const (

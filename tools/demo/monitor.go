@@ -69,7 +69,7 @@ func NewMonitor(target *cluster.Tablet, workflow string, stats *workload.Stats, 
 func (m *Monitor) Run(ctx context.Context) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
-	var printed time.Time
+	var next, printed time.Time
 	var sent int64
 	for {
 		if err := m.poll(ctx); err != nil {
@@ -77,15 +77,17 @@ func (m *Monitor) Run(ctx context.Context) error {
 			m.print("%s\n%s\n", m.line(m.stats.Statements.Load(), 0), err)
 			return err
 		}
-		if since := time.Since(printed); since >= time.Second {
+		if !time.Now().Before(next) {
 			m.count(ctx)
 			now := m.stats.Statements.Load()
-			rate := float64(now-sent) / since.Seconds()
-			if printed.IsZero() {
-				rate = 0
+			rate := 0.0
+			if !printed.IsZero() {
+				rate = float64(now-sent) / time.Since(printed).Seconds()
 			}
 			m.print("%s\n", m.line(now, rate))
 			printed, sent = time.Now(), now
+			// One line a second, also when a poll took longer than its interval.
+			next = m.begin.Add(time.Since(m.begin).Truncate(time.Second) + time.Second)
 		}
 		select {
 		case <-ctx.Done():
