@@ -112,6 +112,16 @@ func (ids *identity) sysProcAttr() *syscall.SysProcAttr {
 	}
 }
 
+// commandLine is what to execute to run a program under this identity. The
+// capabilities take effect only with the first execve, which needs them already
+// when it looks for the program; so a shell comes first, and executes it.
+func (ids *identity) commandLine(path string, args []string) (string, []string) {
+	if len(ids.caps) == 0 {
+		return path, args
+	}
+	return "/bin/sh", append([]string{"-c", `exec "$0" "$@"`, path}, args...)
+}
+
 // own gives a file or directory to the account that runs the cluster.
 func (ids *identity) own(path string) error {
 	if ids.cred == nil {

@@ -87,7 +87,8 @@ func (p *Process) Start() error {
 	}
 	defer log.Close()
 	fmt.Fprintf(log, "# %s\n", strings.Join(append([]string{p.path}, p.args...), " "))
-	cmd := exec.Command(p.path, p.args...)
+	path, args := p.ids.commandLine(p.path, p.args)
+	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env, cmd.Dir = p.env, p.dir
 	cmd.SysProcAttr = p.ids.sysProcAttr()
@@ -182,7 +183,8 @@ func (p *Process) Stop(grace time.Duration) {
 // long-lived ones, and returns its standard output.
 func (ids *identity) run(ctx context.Context, env []string, dir, path string, args ...string) (string, error) {
 	var stdout, stderr strings.Builder
-	cmd := exec.CommandContext(ctx, path, args...)
+	name, list := ids.commandLine(path, args)
+	cmd := exec.CommandContext(ctx, name, list...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Env, cmd.Dir = env, dir
 	cmd.SysProcAttr = ids.sysProcAttr()
