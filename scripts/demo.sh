@@ -13,16 +13,19 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Runs the demo, after making whatever it needs: MySQL, the Vitess tree, the
-# programs of a cluster. Arguments go to the demo; see "scripts/demo.sh -help".
-# STOCK=1 is the same as -stock.
+# Usage: scripts/demo.sh [-stock] [-short] [-duration 1m] ... (-help lists all)
+#
+# Runs the demo, after making whatever it needs: MySQL, the Vitess tree, and
+# the programs of a cluster. STOCK=1 is the same as -stock.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+need go
+cd "$repo"
 
-usage() {
-  export GOFLAGS='-buildvcs=false -trimpath'
-  (cd tools && go run ./cmd/demo -help)
-  exit 0
+build_demo() {
+  mkdir -p "$bin"
+  (cd tools && go build -o "$bin/demo.new" ./cmd/demo)
+  mv "$bin/demo.new" "$bin/demo"
 }
 
 stock=${STOCK:+1}
@@ -30,33 +33,26 @@ args=()
 for arg in "$@"; do
   case $arg in
     -stock | --stock) stock=1 ;;
-    -h | -help | --help) usage ;;
+    -h | -help | --help)
+      build_demo
+      exec "$bin/demo" -help
+      ;;
     *) args+=("$arg") ;;
   esac
 done
-
-# The targets below are chosen here, whatever the calling make was told.
-unset STOCK MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
-variant=()
 if [[ -n $stock ]]; then
-  variant=(STOCK=1)
   args=(-stock "${args[@]}")
 fi
 
-# run_make shows what a target prints, and returns its last line.
-run_make() {
-  make --no-print-directory "$@" | tee /dev/stderr | tail -n 1
-}
-
-echo "Preparing what the demo needs: MySQL, the Vitess tree, and the programs of a cluster." >&2
-echo "That takes seconds when it is there, and about ten minutes the first time (65 MB to download; compiling Vitess)." >&2
+say "Preparing what the demo needs: MySQL, a Vitess tree, and the programs of a cluster."
+say "Under a minute when they are there; about ten minutes the first time (downloads, and compiling Vitess)."
 begin=$SECONDS
-mysql_root=$(run_make mysql)
-vitess=$(run_make vitess "${variant[@]}")
-run_make vttablet "${variant[@]}" >/dev/null
-run_make cluster-bins >/dev/null
-(cd tools && GOFLAGS='-buildvcs=false -trimpath' go build -o ../bin/demo ./cmd/demo)
-echo "Prepared in $((SECONDS - begin))s." >&2
+build_demo
+mysql_root=$("$repo/scripts/mysql.sh" | tail -n 1)
+vitess=$(STOCK='' "$repo/scripts/vitess.sh" | tail -n 1)
+STOCK=$stock "$repo/scripts/build.sh" vttablet >/dev/null
+STOCK='' "$repo/scripts/build.sh" cluster >/dev/null
+say "Prepared in $((SECONDS - begin))s."
 
 # exec, so that a signal to this script reaches the demo.
-exec bin/demo -bin bin -mysql-root "$mysql_root" -vitess "$vitess" -logs .work/logs ${args[@]+"${args[@]}"}
+exec "$bin/demo" -bin "$bin" -mysql-root "$mysql_root" -vitess "$vitess" -logs "$work/logs" "${args[@]}"
