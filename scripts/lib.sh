@@ -71,3 +71,10 @@ vitess_version() {
   [[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+$ && -d $repo/hooks/$version ]] ||
     die "Vitess ${VITESS:-} is not supported. Supported (VITESS=...): $(supported_versions | paste -sd' ')"
 }
+
+# build_testreport sets $testreport, which makes test output fit to read.
+build_testreport() {
+  testreport=$work/host-tools/testreport
+  mkdir -p "$work/host-tools" "$work/logs"
+  (cd "$repo/tools" && go build -o "$testreport" ./cmd/testreport)
+}
