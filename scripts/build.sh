@@ -13,7 +13,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Usage: scripts/build.sh vttablet|cluster
+# Usage: scripts/build.sh vttablet|mysqlctl|cluster
 #
 # Builds programs of the patched Vitess tree into bin/. STOCK=1 builds
 # bin/vttablet-stock from the unpatched tree. The cluster's other programs are
@@ -22,7 +22,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 need go
 etcd_version=v3.6.7
-what=${1:?what to build: vttablet or cluster}
+what=${1:?what to build: vttablet, mysqlctl or cluster}
 mkdir -p "$bin" "$work/test"
 
 # build OUT DIR PACKAGE: compiled aside, so that an interrupted build leaves
@@ -56,6 +56,12 @@ case $what in
     build "vttablet${STOCK:+-stock}" "$tree" ./go/cmd/vttablet
     echo "$bin/vttablet${STOCK:+-stock}"
     ;;
+  mysqlctl)
+    tree=$(STOCK='' "$repo/scripts/vitess.sh" | tail -n 1)
+    take_lock "$(basename "$tree")" shared
+    build mysqlctl "$tree" ./go/cmd/mysqlctl
+    echo "$bin/mysqlctl"
+    ;;
   cluster)
     tree=$(STOCK='' "$repo/scripts/vitess.sh" | tail -n 1)
     take_lock "$(basename "$tree")" shared
@@ -66,5 +72,5 @@ case $what in
     build_etcd
     echo "$bin"
     ;;
-  *) die "unknown: $what (vttablet or cluster)" ;;
+  *) die "unknown: $what (vttablet, mysqlctl or cluster)" ;;
 esac
