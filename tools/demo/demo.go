@@ -159,7 +159,10 @@ func (r *run) merge(ctx context.Context) error {
 	}()
 	err = r.replicate(watched)
 	if died := new(StreamError); errors.As(context.Cause(watched), &died) {
-		err = errors.Join(died, r.autopsy(ctx))
+		err = died
+	}
+	if err != nil && ctx.Err() == nil {
+		err = errors.Join(err, r.autopsy(ctx))
 	}
 	cancel(nil)
 	<-ended
@@ -272,7 +275,7 @@ func (r *run) compare(ctx context.Context) error {
 	return nil
 }
 
-// autopsy says what a dead workflow has left undone.
+// autopsy says what a workflow that died or got stuck has left undone.
 func (r *run) autopsy(ctx context.Context) error {
 	want, have, err := readUnion(ctx, r.sources, r.target)
 	if err != nil {

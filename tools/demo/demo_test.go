@@ -102,6 +102,10 @@ func TestLine(t *testing.T) {
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	// What was said before is not said again, until it changes.
+	if got := m.line(0, 0); !strings.Contains(got, "80-: as before") {
+		t.Errorf("got %s", got)
+	}
 	// A stream that has reached its source's position has no lag, however old
 	// the last transaction is.
 	m.reached = map[int]bool{1: true}

@@ -56,12 +56,13 @@ type Monitor struct {
 	reached  map[int]bool
 	underWay bool // the hot load has begun: lag counts
 	maxLag   time.Duration
-	moved    time.Time // when a position last changed
+	moved    time.Time      // when a position last changed
+	said     map[int]string // the message last printed, by stream
 }
 
 // NewMonitor returns a monitor; print receives its lines.
 func NewMonitor(target *cluster.Tablet, workflow string, stats *workload.Stats, print func(string, ...any)) *Monitor {
-	return &Monitor{target: target, workflow: workflow, stats: stats, print: print, begin: time.Now(), moved: time.Now()}
+	return &Monitor{target: target, workflow: workflow, stats: stats, print: print, begin: time.Now(), moved: time.Now(), said: make(map[int]string)}
 }
 
 // Run polls until ctx is done or a stream ends in state Error, which it
@@ -171,9 +172,14 @@ func (m *Monitor) line(sent int64, rate float64) string {
 			lag = fmt.Sprintf("%.0fs", d.Seconds())
 		}
 		fmt.Fprintf(&text, "  | %s %s lag %s", s.SourceShard, s.State, lag)
-		if s.Message != "" {
-			waits = append(waits, s.SourceShard+": "+shorten(s.Message, 140))
+		switch message := shorten(s.Message, 160); {
+		case message == "":
+		case message == m.said[s.ID]:
+			waits = append(waits, s.SourceShard+": as before")
+		default:
+			waits = append(waits, s.SourceShard+": "+message)
 		}
+		m.said[s.ID] = shorten(s.Message, 160)
 	}
 	fmt.Fprintf(&text, "  | conflicts %s", m.counts)
 	if len(waits) > 0 {

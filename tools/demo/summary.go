@@ -70,7 +70,11 @@ func (s *Summary) Print(out io.Writer) {
 		line("client retries", "%d", s.Retries)
 	}
 	line("conflicts", "%s", s.Conflicts)
-	line("largest lag", "%.0fs under load; caught up in %.1fs", s.MaxLag.Seconds(), s.Drain.Seconds())
+	caughtUp := "the streams never caught up"
+	if s.Drain > 0 {
+		caughtUp = fmt.Sprintf("caught up %.1fs after the load", s.Drain.Seconds())
+	}
+	line("largest lag", "%.0fs; %s", s.MaxLag.Seconds(), caughtUp)
 	line("VDiff", "%s", cmp.Or(s.VDiff, notReached))
 	line("SwitchTraffic", "%s", cmp.Or(s.Switch, notReached))
 	line("target vs union", "%s", cmp.Or(s.Target, notReached))
