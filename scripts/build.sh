@@ -30,6 +30,8 @@ mkdir -p "$bin" "$work/test"
 build() {
   local out=$bin/$1 begin=$SECONDS
   say "Compiling bin/$1 ..."
+  # go does not link anew what is up to date already.
+  [[ ! -f $out ]] || cp -p "$out" "$out.new"
   (cd "$2" && go build -o "$out.new" "$3")
   mv "$out.new" "$out"
   say "  bin/$1: $((SECONDS - begin))s"

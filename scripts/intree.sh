@@ -45,13 +45,15 @@ package=go/vt/vttablet/tabletmanager/vreplication
 build() {
   local begin=$SECONDS
   mysql_root=$("$repo/scripts/mysql.sh" | tail -n 1)
-  # Vitess's test framework starts mysqld through the mysqlctl on PATH.
+  # Vitess's test framework starts mysqld through mysqlctl.
   "$repo/scripts/build.sh" mysqlctl >/dev/null
   tree=$(STOCK=$stock "$repo/scripts/vitess.sh" | tail -n 1)
   binary=$work/test/vreplication-$(basename "$tree")${race:+-race}.test
   say "Compiling the tests: under a minute if Vitess is compiled, about three the first time${race:+; twice that with the race detector} ..."
   take_lock "$(basename "$tree")" shared
   mkdir -p "$work/test"
+  # go does not link anew what is up to date already.
+  [[ ! -f $binary ]] || cp -p "$binary" "$binary.new"
   (cd "$tree" && go test ${race:+-race} -c -o "$binary.new" "./$package")
   mv "$binary.new" "$binary"
   say "  compiled in $((SECONDS - begin))s"
@@ -87,6 +89,11 @@ data=$(mktemp -d /tmp/mb-XXXXXX)
 echo "$data" >"$work/test/run-$$"
 trap clean_up EXIT
 trap 'say "Interrupted."; exit 130' INT TERM
+# Where Vitess looks for its programs and MySQL settings. A folder of its own,
+# since the framework joins these paths with ":", which a clone's may contain.
+mkdir "$data/root"
+ln -s "$bin" "$data/root/bin"
+ln -s "$tree/config" "$data/root/config"
 mkfifo "$data/output"
 chown "$owner" "$data"
 
@@ -100,8 +107,10 @@ report_pid=$!
 # look at it when a command in front ended.
 (
   cd "$tree/$package"
-  exec env -u EXTRA_MY_CNF PATH="$bin:$PATH" HOME="$data" TMPDIR="$data" VTDATAROOT="$data" VT_MYSQL_ROOT="$mysql_root" \
-    "${as_user[@]}" "$binary" -test.v=test2json -test.run "$run" -test.count "$count" -test.timeout "$timeout"
+  # "=": the parser that Vitess puts before the flags of go test knows no other form.
+  exec env -u EXTRA_MY_CNF PATH="$bin:$PATH" HOME="$data" TMPDIR="$data" \
+    VTROOT="$data/root" VTDATAROOT="$data" VT_MYSQL_ROOT="$mysql_root" \
+    "${as_user[@]}" "$binary" -test.v=test2json -test.run="$run" -test.count="$count" -test.timeout="$timeout"
 ) >"$data/output" 2>&1 &
 test_pid=$!
 status=0

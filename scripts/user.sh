@@ -58,7 +58,8 @@ stop_below() {
     for pid in /proc/[0-9]*; do
       pid=${pid#/proc/}
       [[ $pid != "$$" && $pid != "$BASHPID" ]] || continue
-      if tr '\0' '\n' <"/proc/$pid/cmdline" 2>/dev/null | grep -qF "$dir/"; then pids+=("$pid"); fi
+      # It may be gone by now, which is what we want.
+      if grep -qsF "$dir/" "/proc/$pid/cmdline"; then pids+=("$pid"); fi
     done
     ((${#pids[@]})) || return 0
     if ((try == 1)); then kill -TERM "${pids[@]}" 2>/dev/null || true; fi

@@ -30,9 +30,9 @@ import (
 // one. The log has it all.
 const keepLines = 60
 
-// logLine matches the lines of Vitess's logger (structured, or glog's), of which
-// a test prints thousands and which hide what failed.
-var logLine = regexp.MustCompile(`^(\{"time"|[IWE]\d{4} \d\d:\d\d:|time=|\d{4}[-/]\d\d[-/]\d\d[ T])`)
+// logLine matches the lines of Vitess's logger (structured, coloured, or glog's),
+// of which a test prints thousands and which hide what failed.
+var logLine = regexp.MustCompile(`^(\{"time"|\x1b\[2m\d{4}-|[IWE]\d{4} \d\d:\d\d:|time=|\d{4}[-/]\d\d[-/]\d\d[ T])`)
 
 type (
 	// event is one line of test2json's output.
