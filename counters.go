@@ -17,6 +17,7 @@ limitations under the License.
 package mergebackoff
 
 import (
+	"slices"
 	"sync"
 )
 
@@ -30,9 +31,20 @@ const (
 	ResolvedByIsolation Resolution = "isolate"
 	// ResolvedByWaiting is a conflict that was gone after a peer's commit.
 	ResolvedByWaiting Resolution = "wait"
+	// ResolvedByNetEffect is a conflict that was gone once the stream's own later
+	// transactions were committed together with the blocked one.
+	ResolvedByNetEffect Resolution = "net_effect"
+	// ResolvedByJoint is a conflict that was gone once several streams were
+	// committed in one target transaction.
+	ResolvedByJoint Resolution = "joint"
 	// GivenUp is a conflict that ended the stream.
 	GivenUp Resolution = "give_up"
 )
+
+// height orders the rungs of the ladder.
+func (r Resolution) height() int {
+	return slices.Index([]Resolution{ResolvedByIsolation, ResolvedByWaiting, ResolvedByNetEffect, ResolvedByJoint, GivenUp}, r)
+}
 
 // counters counts what happened to each stream, by its id. They live as long as
 // the hub does: a stream that is restarted goes on counting.

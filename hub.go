@@ -49,6 +49,9 @@ type Hub struct {
 	wake chan struct{}
 
 	counters counters
+	seats    seats
+	// meters has a *meter for the id of each stream.
+	meters sync.Map
 }
 
 // Put adds a stream or replaces what is known of it. Streams that wait look
@@ -130,6 +133,14 @@ func (h *Hub) Announce() {
 	if h.wake != nil {
 		close(h.wake)
 		h.wake = nil
+	}
+}
+
+// nudge tells all others that stand still that a stream which does so as well has
+// read on: it may now have the release that they need.
+func (h *Hub) nudge(own *seat) {
+	if len(h.seats.others(own)) > 0 {
+		h.Announce()
 	}
 }
 

@@ -26,7 +26,11 @@ type deed int
 const (
 	// deedReplay is to apply the next units in one target transaction.
 	deedReplay deed = iota
-	// deedWait is to sleep until a peer commits, or the delay is over.
+	// deedCombine is to commit the blocked unit together with what it needs: of
+	// its own stream, and of others that stand still.
+	deedCombine
+	// deedWait is to sleep until a peer commits, own events arrive, or the delay
+	// is over.
 	deedWait
 	// deedDone is to go back to vplayer's own way: everything is applied again.
 	deedDone
@@ -34,47 +38,63 @@ const (
 	deedGiveUp
 )
 
-// step is one decision of the ladder.
-type step struct {
-	do deed
-	// units is how many units a replay takes; the ladder expects to be told
-	// with replayed or conflicted.
-	units int
-	// delay is the longest time to wait. It is a fallback: a peer's commit ends
-	// the wait at once.
-	delay time.Duration
-	// why says in words why the stream gives up.
-	why string
-}
+type (
+	// step is one decision of the ladder.
+	step struct {
+		do deed
+		// units is how many units a replay takes; the ladder expects to be told
+		// with progressed or conflicted.
+		units int
+		// delay is the longest time to wait. It is a fallback: a peer's commit
+		// ends the wait at once.
+		delay time.Duration
+		// why says in words why the stream gives up.
+		why string
+	}
+
+	// situation is what the ladder has to know to decide.
+	situation struct {
+		now time.Time
+		// units is the number of units that were handed to vplayer and are not
+		// committed. A unit is a source transaction, or what has arrived of the
+		// last one; open says that it is the latter.
+		units int
+		open  bool
+		// havePeers tells whether any other stream could release what this one
+		// waits for.
+		havePeers bool
+		// foldable tells whether the front unit has arrived whole and can be
+		// folded.
+		foldable bool
+		// genuine is the proof that no stream holds a release; empty while there
+		// is none.
+		genuine string
+	}
+)
 
 const (
 	// The wait for a peer starts at minDelay and doubles up to maxDelay. The
 	// announcements make the timer a fallback for what nobody announces, such
 	// as an operator who deletes the row that is in the way.
 	minDelay = 20 * time.Millisecond
-	maxDelay = 5 * time.Second
+	maxDelay = time.Second
 	// A deadlock or a lock wait timeout is over as soon as the other transaction
-	// is: half a second is long.
-	maxLockDelay = 500 * time.Millisecond
+	// is.
+	maxLockDelay = 250 * time.Millisecond
 )
 
-// ladder decides how a stream gets over a conflict: it isolates the source
-// transaction that is blocked, and waits. It does nothing itself, and reads no
-// clock: the driver does each step, tells what came of it, and passes the time.
+// ladder decides how a stream gets over a conflict. It does nothing itself, and
+// reads no clock: the driver does each step, tells what came of it, and passes
+// the time.
 //
-// A unit is a source transaction, or what has arrived of the last one. The
-// replay starts with half the units, since all of them together have just
-// failed; every success doubles the next attempt and every failure halves it.
-// A unit that fails alone is blocked.
+// The replay starts with half the units, since all of them together have just
+// failed; every success doubles the next attempt and every failure halves it. A
+// unit that fails alone is blocked: it is tried again together with what it
+// needs, and the stream waits between two attempts.
 type ladder struct {
-	// left is the number of units that are not applied yet.
-	left int
-	// open is set when the last unit has not arrived whole. It is replayed by
-	// itself: the units in front of it are committed, and it stays open.
-	open bool
 	// size is the number of units that the next replay takes.
 	size int
-	// last is the conflict that the last replay met, if it met one.
+	// last is the conflict that the last attempt met, if it met one.
 	last conflict
 	// wait is set when the next step is to wait before another attempt.
 	wait bool
@@ -91,16 +111,9 @@ type ladder struct {
 }
 
 // newLadder starts a ladder over units that failed together with a conflict.
-func newLadder(units int, open bool, cause conflict, now time.Time, limit time.Duration, jitter func() float64) *ladder {
-	l := &ladder{left: units, open: open, size: units, limit: limit, jitter: jitter}
-	if units > 1 {
-		l.size = units / 2
-		l.last = cause
-		l.wait = cause.kind == lockConflict
-		return l
-	}
-	// With one unit in hand it is that one which is blocked.
-	l.conflicted(cause, now)
+func newLadder(s situation, cause conflict, limit time.Duration, jitter func() float64) *ladder {
+	l := &ladder{size: s.units, limit: limit, jitter: jitter}
+	l.conflicted(cause, s)
 	return l
 }
 
@@ -109,32 +122,40 @@ func (l *ladder) blocked() bool {
 	return !l.blockedSince.IsZero()
 }
 
-// next returns the next step. havePeers tells whether any other stream could
-// still release what this one waits for.
-func (l *ladder) next(now time.Time, havePeers bool) step {
-	if l.left == 0 {
+// next returns the next step.
+func (l *ladder) next(s situation) step {
+	if s.units == 0 {
 		return step{do: deedDone}
 	}
 	if l.blocked() && l.last.kind == duplicateKey {
-		if !havePeers {
+		switch {
+		case !s.havePeers:
 			return step{do: deedGiveUp, why: "no other stream that could release it writes this table"}
-		}
-		if l.limit > 0 && now.Sub(l.blockedSince) >= l.limit {
+		case s.genuine != "":
+			return step{do: deedGiveUp, why: s.genuine}
+		case l.limit > 0 && s.now.Sub(l.blockedSince) >= l.limit:
 			return step{do: deedGiveUp, why: "it was not released within " + l.limit.String() + " (vreplication-max-time-to-retry-on-error)"}
 		}
 	}
-	if l.wait {
+	switch {
+	case l.wait:
 		return step{do: deedWait, delay: l.delay()}
+	case l.blocked() && s.foldable:
+		return step{do: deedCombine}
 	}
-	return step{do: deedReplay, units: l.attempt()}
+	return step{do: deedReplay, units: l.attempt(s)}
 }
 
-// attempt is the number of units that the next replay takes.
-func (l *ladder) attempt() int {
-	if l.open && l.size >= l.left && l.left > 1 {
-		return l.left - 1
+// attempt is the number of units that the next replay takes. One that has not
+// arrived whole is replayed by itself, and stays open.
+func (l *ladder) attempt(s situation) int {
+	switch {
+	case l.blocked():
+		return 1
+	case s.open && l.size >= s.units && s.units > 1:
+		return s.units - 1
 	}
-	return min(l.size, l.left)
+	return max(1, min(l.size, s.units))
 }
 
 // delay grows with every failed try, and is spread over its upper half.
@@ -148,28 +169,32 @@ func (l *ladder) delay() time.Duration {
 	return d/2 + time.Duration(l.jitter()*float64(d/2))
 }
 
-// replayed tells that the units of the last replay are applied.
-func (l *ladder) replayed(units int) {
-	l.left -= units
+// progressed tells that the units of the last attempt are applied.
+func (l *ladder) progressed(units int) {
 	l.size = 2 * units
 	l.tries = 0
 	l.wait = false
 	l.blockedSince = time.Time{}
 }
 
-// conflicted tells that the last replay met a conflict and was rolled back.
-func (l *ladder) conflicted(c conflict, now time.Time) {
+// conflicted tells that the last attempt met a conflict and was rolled back. s
+// is the situation in which the attempt was decided.
+func (l *ladder) conflicted(c conflict, s situation) {
+	n := l.attempt(s)
 	l.last = c
 	l.tries++
-	if n := l.attempt(); n > 1 {
+	if n > 1 {
 		l.size = n / 2
 		l.wait = c.kind == lockConflict
 		return
 	}
-	l.wait = true
 	if c.kind == duplicateKey && !l.blocked() {
-		l.blockedSince = now
+		l.blockedSince = s.now
+		// The unit is known to be blocked only now: it may combine at once.
+		l.wait = false
+		return
 	}
+	l.wait = true
 }
 
 // waited tells that the wait is over, for whatever reason.

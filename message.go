@@ -33,6 +33,31 @@ func waitMessage(c conflict, since time.Time, peers []Stream) string {
 		MessagePrefix, since.UTC().Format(time.RFC3339), c.what(), listPeers(peers))
 }
 
+// verdict says why a stream gives up, with the value, both rows and the streams.
+func (r *resolution) verdict(why string) string {
+	text := MessagePrefix + "giving up on " + r.ladder.last.what()
+	if c := r.collision; c != nil && c.kind == duplicateKey {
+		text += fmt.Sprintf(", which the row with primary key %s of this stream needs", c.change.Table.describe(c.row.row))
+		if c.holder.table != "" {
+			text += fmt.Sprintf(" and the row with primary key %s has, which was written by %s",
+				c.change.Table.describe(c.holder.row), oneOf(r.peers))
+		}
+	}
+	text += ": " + why
+	if r.unfoldable != "" {
+		text += "; the transaction could not be reordered: " + r.unfoldable
+	}
+	return text
+}
+
+// oneOf names the peer, or peers, one of which is meant.
+func oneOf(peers []Stream) string {
+	if len(peers) == 1 {
+		return peers[0].String()
+	}
+	return "one of " + listPeers(peers)
+}
+
 // what names what is in conflict.
 func (c conflict) what() string {
 	switch {

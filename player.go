@@ -19,13 +19,17 @@ package mergebackoff
 import (
 	"context"
 
+	"vitess.io/vitess/go/sqltypes"
+
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
-// Player is what merge backoff needs of a vplayer. All methods are called from
-// the goroutine that applies events. doc.go lists the duties of whoever
-// implements it.
+// Player is what merge backoff needs of a vplayer. Unless it says otherwise, a
+// method is called from the goroutine that applies events. doc.go lists the
+// duties of whoever implements it.
 type Player interface {
+	Planner
+
 	// Apply applies one event as vplayer.applyEvent does. mustSave has the
 	// meaning it has there: save the position even if the transaction is empty.
 	Apply(ctx context.Context, event *binlogdatapb.VEvent, mustSave bool) error
@@ -46,6 +50,26 @@ type Player interface {
 	// while no transaction is open. The player's own way may be without batches.
 	SetBatching(on bool) error
 
+	// Drain returns what has arrived in the relay log, without waiting.
+	Drain() ([][]*binlogdatapb.VEvent, error)
+	// Arrived returns a channel that is closed once the relay log holds anything
+	// to drain. release is to be called when the caller no longer waits.
+	Arrived() (arrived <-chan struct{}, release func())
+
+	// Begin opens a target transaction, in which statements are sent one by one.
+	Begin() error
+	// Exec runs one statement in it.
+	Exec(sql string) (*sqltypes.Result, error)
+	// SavePosition writes the position of a GTID event within the open
+	// transaction, as vplayer does at a COMMIT of that timestamp, and tells
+	// whether the stop position is reached with it.
+	SavePosition(ctx context.Context, gtid string, timestamp int64) (stopped bool, err error)
+	// Commit commits the open transaction.
+	Commit() error
+	// Advance takes over events that were committed for this player: it moves
+	// its position, its plans and its statistics on.
+	Advance(events []*binlogdatapb.VEvent) error
+
 	// Throttled asks the throttler, and reports whether it denies. It may block
 	// for a moment when it does.
 	Throttled(ctx context.Context) bool
@@ -56,4 +80,18 @@ type Player interface {
 	// SetMessage writes the message column of the stream's row in
 	// _vt.vreplication. It is called outside any transaction.
 	SetMessage(message string) error
+
+	// The following are called by the leader of a joint commit, from its own
+	// goroutine, while this player's stream stands still. They touch nothing
+	// but the plans.
+
+	// Render returns the statements that make a change.
+	Render(change Change) ([]string, error)
+	// HolderQuery returns a query for the primary key, in the order of
+	// Table.Key, of the row that has the values that the change is about to
+	// write into the unique index. It is empty if no such query can be made.
+	HolderQuery(change Change, key *UniqueKey) (string, error)
+	// PositionUpdate returns the statement that saves the position of a GTID
+	// event in the row of this player's stream.
+	PositionUpdate(gtid string, timestamp int64) (string, error)
 }

@@ -40,6 +40,9 @@ type queue struct {
 	// truncated is set when the events of an open transaction outgrew the bound
 	// and were let go: they can only be read again, from the saved position.
 	truncated bool
+	// skip is how many of the events to come were committed before vplayer was
+	// handed them.
+	skip int
 }
 
 // add appends what was fetched.
@@ -88,8 +91,19 @@ func (q *queue) commit(n int) {
 		q.events[i] = nil
 	}
 	q.events = q.events[n:]
+	q.skip += max(n-q.next, 0)
 	q.next = max(q.next-n, 0)
 	q.truncated = false
+}
+
+// skips reports whether the next event that vplayer comes to is committed
+// already, and counts it.
+func (q *queue) skips() bool {
+	if q.skip == 0 {
+		return false
+	}
+	q.skip--
+	return true
 }
 
 // units returns, for each source transaction among the handed events, the index

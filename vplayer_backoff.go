@@ -18,7 +18,7 @@ package mergebackoff
 
 import (
 	"context"
-	"io"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -26,14 +26,6 @@ import (
 
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
-)
-
-const (
-	// keepAliveInterval is how often a stream that waits shows that it lives.
-	keepAliveInterval = time.Second
-	// messageDelay is how long a stream waits before it says so in its message:
-	// most waits are over before anybody could read it.
-	messageDelay = 250 * time.Millisecond
 )
 
 type (
@@ -65,6 +57,17 @@ type (
 		config   Config
 		queue    queue
 		batching batching
+		// leftover is what a resolution has fetched and not committed itself:
+		// vplayer gets it before it fetches anew.
+		leftover [][]*binlogdatapb.VEvent
+
+		meter *meter
+		// readUntil is what the meter comes to once everything that was fetched
+		// is applied.
+		readUntil int64
+		// clockOffset is the least difference seen between this host's clock and
+		// the source's, in nanoseconds: a larger one was delayed on its way.
+		clockOffset int64
 
 		// merging is set while the stream has peers, which may change between
 		// two fetches.
@@ -79,14 +82,35 @@ func New(player Player, hub *Hub, config Config) *Backoff {
 	if config.Jitter == nil {
 		config.Jitter = rand.Float64
 	}
-	return &Backoff{
-		player:   player,
-		hub:      hub,
-		config:   config,
-		batching: batching{player: player},
+	b := &Backoff{
+		player:      player,
+		hub:         hub,
+		config:      config,
+		batching:    batching{player: player},
+		meter:       hub.meter(config.ID),
+		clockOffset: math.MaxInt64,
 		// Not the hub's generation, whatever it is: the first fetch looks.
 		generation: hub.Generation() - 1,
 	}
+	// What an earlier run had read is not what this one has.
+	b.meter.ns.Store(0)
+	return b
+}
+
+// Leftover returns what is to be applied before anything is fetched, or nil.
+func (b *Backoff) Leftover() [][]*binlogdatapb.VEvent {
+	if b == nil {
+		return nil
+	}
+	items := b.leftover
+	b.leftover = nil
+	return items
+}
+
+// Skip reports whether the next event was committed already, when a conflict was
+// resolved, and must not be applied again.
+func (b *Backoff) Skip() bool {
+	return b != nil && b.merging && b.queue.skips()
 }
 
 // Fetched is to be called with what was fetched from the relay log, before any
@@ -103,8 +127,35 @@ func (b *Backoff) Fetched(items [][]*binlogdatapb.VEvent) error {
 	}
 	if b.merging {
 		b.queue.add(items)
+		b.noteRead(items)
 	}
 	return nil
+}
+
+// noteRead notes how far the stream has read.
+func (b *Backoff) noteRead(items [][]*binlogdatapb.VEvent) {
+	now := time.Now().UnixNano()
+	for _, events := range items {
+		for _, event := range events {
+			if event.CurrentTime != 0 {
+				b.clockOffset = min(b.clockOffset, now-event.CurrentTime)
+			}
+			b.readUntil = max(b.readUntil, b.sourceTime(event))
+		}
+	}
+}
+
+// sourceTime returns the source's time of an event, moved to this host's clock;
+// zero for an event that does not say how far the source has got.
+func (b *Backoff) sourceTime(event *binlogdatapb.VEvent) int64 {
+	if event.Timestamp == 0 || (event.Type == binlogdatapb.VEventType_HEARTBEAT && event.Throttled) {
+		return 0
+	}
+	ns := event.Timestamp * int64(time.Second)
+	if b.clockOffset != math.MaxInt64 {
+		ns += b.clockOffset
+	}
+	return ns
 }
 
 // detect turns merging on or off as the stream has peers or not.
@@ -170,6 +221,9 @@ func (b *Backoff) Apply(ctx context.Context, event *binlogdatapb.VEvent, mustSav
 	if b.player.InTransaction() {
 		return nil
 	}
+	if ns := b.sourceTime(event); ns > 0 {
+		b.meter.ns.Store(ns)
+	}
 	return b.settle(open)
 }
 
@@ -207,192 +261,6 @@ func (b *Backoff) settle(committed bool) error {
 		b.hub.Announce()
 	}
 	return b.batching.restore()
-}
-
-// resolve gets the stream over a conflict: when it returns nil, every event
-// that was handed to vplayer is applied again, and those of whole source
-// transactions are committed.
-func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
-	b.hub.counters.conflict(b.config.ID)
-	if err := b.player.Rollback(); err != nil {
-		return err
-	}
-	if b.queue.truncated {
-		return reread("it met a conflict (" + cause.what() + ") in a transaction that is too large to be kept in memory")
-	}
-	ends, open := b.queue.units()
-	r := resolution{
-		Backoff: b,
-		ladder:  newLadder(len(ends), open, cause, time.Now(), b.config.Limit, b.config.Jitter),
-		ticket:  b.hub.Ticket(),
-		alive:   time.NewTicker(keepAliveInterval),
-	}
-	defer r.alive.Stop()
-	defer b.hub.counters.setBlocked(b.config.ID, false)
-	return r.run(ctx)
-}
-
-// resolution is one climb of the ladder.
-type resolution struct {
-	*Backoff
-	ladder *ladder
-	// ticket was taken before the last attempt.
-	ticket uint64
-	// waited is set once the stream has waited for a peer.
-	waited bool
-	// message is what the stream's row says now, if the resolution wrote it.
-	message string
-	// alive ticks as long as the resolution lasts: one that is made of many
-	// short waits has to show that it lives as well.
-	alive *time.Ticker
-}
-
-func (r *resolution) run(ctx context.Context) error {
-	for {
-		if err := r.lookUpPeers(); err != nil {
-			return err
-		}
-		s := r.ladder.next(time.Now(), len(r.peers) > 0)
-		switch s.do {
-		case deedReplay:
-			if err := r.attempt(ctx, s.units); err != nil {
-				return err
-			}
-		case deedWait:
-			if err := r.wait(ctx, s.delay); err != nil {
-				return err
-			}
-			r.ladder.waited()
-		case deedDone:
-			return r.done()
-		case deedGiveUp:
-			r.hub.counters.resolution(r.config.ID, GivenUp)
-			return vterrors.Wrapf(r.ladder.last.err, "%sgiving up on %s: %s", MessagePrefix, r.ladder.last.what(), s.why)
-		}
-	}
-}
-
-// attempt replays units and tells the ladder what came of it.
-func (r *resolution) attempt(ctx context.Context, units int) error {
-	for r.player.Throttled(ctx) {
-		if ctx.Err() != nil {
-			return io.EOF
-		}
-	}
-	r.ticket = r.hub.Ticket()
-	err := r.replay(ctx, units)
-	if err == nil {
-		r.ladder.replayed(units)
-		return r.clearMessage()
-	}
-	c := classify(err)
-	if c.kind == noConflict {
-		return err
-	}
-	if err := r.player.Rollback(); err != nil {
-		return err
-	}
-	r.ladder.conflicted(c, time.Now())
-	return nil
-}
-
-// replay applies the first units in one target transaction. A unit by itself is
-// applied statement by statement, so that the conflict comes at its row; several
-// are applied in vplayer's own way.
-func (r *resolution) replay(ctx context.Context, units int) error {
-	ends, _ := r.queue.units()
-	end := ends[units-1]
-	mode := r.batching.restore
-	if units == 1 {
-		mode = r.batching.isolate
-	}
-	if err := mode(); err != nil {
-		return err
-	}
-	lastCommit := r.queue.lastCommit(end)
-	for i, event := range r.queue.events[:end] {
-		mustSave := false
-		switch event.Type {
-		case binlogdatapb.VEventType_HEARTBEAT:
-			// It belongs to no transaction, and its time has passed.
-			continue
-		case binlogdatapb.VEventType_COMMIT:
-			mustSave = r.player.StopReached()
-			if i != lastCommit && !mustSave {
-				continue
-			}
-		}
-		if err := r.player.Apply(ctx, event, mustSave); err != nil {
-			return err
-		}
-	}
-	if r.player.InTransaction() {
-		// This was what has arrived of the last transaction.
-		return nil
-	}
-	r.queue.commit(end)
-	r.player.Mark()
-	r.hub.Announce()
-	return nil
-}
-
-func (r *resolution) done() error {
-	how := ResolvedByIsolation
-	if r.waited {
-		how = ResolvedByWaiting
-	}
-	r.hub.counters.resolution(r.config.ID, how)
-	return nil
-}
-
-// wait sleeps until a peer has committed since the last attempt, or the delay is
-// over. No transaction is open.
-func (r *resolution) wait(ctx context.Context, delay time.Duration) error {
-	r.waited = true
-	r.hub.counters.setBlocked(r.config.ID, r.ladder.blocked())
-	announced, release := r.hub.Wait(r.ticket)
-	defer release()
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	for {
-		if err := r.say(); err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return io.EOF
-		case <-announced:
-			return nil
-		case <-timer.C:
-			return nil
-		case <-r.alive.C:
-			if err := r.player.KeepAlive(); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// say writes what the stream waits for into its row, once it has waited long
-// enough for somebody to wonder.
-func (r *resolution) say() error {
-	if !r.ladder.blocked() || time.Since(r.ladder.blockedSince) < messageDelay {
-		return nil
-	}
-	message := waitMessage(r.ladder.last, r.ladder.blockedSince, r.peers)
-	if message == r.message {
-		return nil
-	}
-	r.message = message
-	return r.player.SetMessage(message)
-}
-
-func (r *resolution) clearMessage() error {
-	if r.message == "" || r.player.InTransaction() {
-		return nil
-	}
-	r.message = ""
-	return r.player.SetMessage("")
 }
 
 // reread returns the error that has the stream start again from the position

@@ -29,7 +29,7 @@ import (
 
 	"vitess.io/vitess/go/mysql/replication"
 	"vitess.io/vitess/go/sqltypes"
-	"vitess.io/vitess/go/stats"
+	"vitess.io/vitess/go/vt/binlog/binlogplayer"
 	"vitess.io/vitess/go/vt/log"
 	vttablet "vitess.io/vitess/go/vt/vttablet/common"
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vreplication/mergebackoff"
@@ -39,9 +39,12 @@ import (
 )
 
 // mergePlayer lets merge backoff work a vplayer. See the mergebackoff package,
-// whose doc.go numbers the duties that the comments here refer to.
+// whose doc.go numbers the duties that the comments here refer to. A nil
+// mergePlayer is one that is switched off.
 type mergePlayer struct {
-	vp *vplayer
+	vp      *vplayer
+	backoff *mergebackoff.Backoff
+	relay   *relayLog
 
 	// The player's own way of sending statements, which isolation replaces for
 	// as long as it lasts.
@@ -53,36 +56,70 @@ type mergePlayer struct {
 	// What Mark remembers, and Rollback returns to.
 	pos          replication.Position
 	unsavedEvent *binlogdatapb.VEvent
+
+	// tables has what merge backoff knows of each plan.
+	tables map[*TablePlan]*mergebackoff.Table
 }
 
-// newMergeBackoff returns the merge backoff of a player, or nil if the workflow
-// has it switched off. It covers the replicate phase.
-func newMergeBackoff(vp *vplayer) *mergebackoff.Backoff {
+// newMergePlayer returns the merge backoff of a player that is about to read
+// from the relay log, or nil if the workflow has it switched off. It covers the
+// replicate phase.
+func newMergePlayer(vp *vplayer, relay *relayLog) *mergePlayer {
 	vr := vp.vr
 	if vr.workflowConfig.ExperimentalFlags&vttablet.VReplicationExperimentalFlagMergeBackoff == 0 || vp.phase != "replicate" {
 		return nil
 	}
-	player := &mergePlayer{
+	mp := &mergePlayer{
 		vp:           vp,
+		relay:        relay,
 		query:        vp.query,
 		commit:       vp.commit,
 		batchMode:    vp.batchMode,
 		maxBatchSize: vp.maxBatchSize,
+		tables:       make(map[*TablePlan]*mergebackoff.Table),
 	}
-	player.Mark()
-	return mergebackoff.New(player, &vr.vre.mergeHub, mergebackoff.Config{
+	mp.Mark()
+	mp.backoff = mergebackoff.New(mp, &vr.vre.mergeHub, mergebackoff.Config{
 		ID:     vr.id,
 		Tables: slices.Sorted(maps.Keys(vr.colInfoMap)),
 		Limit:  vr.workflowConfig.MaxTimeToRetryError,
 	})
+	return mp
 }
 
-// applyEventInMerge applies an event through merge backoff, where there is one.
-func (vp *vplayer) applyEventInMerge(ctx context.Context, event *binlogdatapb.VEvent, mustSave bool) error {
-	if vp.mergeBackoff == nil {
+// fetch returns the next events to apply, from the relay log or from what a
+// resolution has left.
+func (vp *vplayer) fetch(relay *relayLog) ([][]*binlogdatapb.VEvent, error) {
+	if vp.merge == nil {
+		return relay.Fetch()
+	}
+	if items := vp.merge.backoff.Leftover(); items != nil {
+		return items, nil
+	}
+	items, err := relay.Fetch()
+	if err != nil {
+		return nil, err
+	}
+	return items, vp.merge.backoff.Fetched(items)
+}
+
+// skip reports whether the next event was committed when a conflict was
+// resolved.
+func (mp *mergePlayer) skip() bool {
+	return mp != nil && mp.backoff.Skip()
+}
+
+// group reports whether a COMMIT that another follows may be put off.
+func (mp *mergePlayer) group(event *binlogdatapb.VEvent) bool {
+	return mp == nil || mp.backoff.Group(event)
+}
+
+// applyMerged applies an event through merge backoff, where there is one.
+func (vp *vplayer) applyMerged(ctx context.Context, event *binlogdatapb.VEvent, mustSave bool) error {
+	if vp.merge == nil {
 		return vp.applyEvent(ctx, event, mustSave)
 	}
-	return vp.mergeBackoff.Apply(ctx, event, mustSave)
+	return vp.merge.backoff.Apply(ctx, event, mustSave)
 }
 
 func (mp *mergePlayer) Apply(ctx context.Context, event *binlogdatapb.VEvent, mustSave bool) error {
@@ -143,6 +180,93 @@ func (mp *mergePlayer) SetBatching(on bool) error {
 	return vp.setConnectionBatchMode()
 }
 
+func (mp *mergePlayer) Drain() ([][]*binlogdatapb.VEvent, error) {
+	return mp.relay.drain()
+}
+
+func (mp *mergePlayer) Arrived() (arrived <-chan struct{}, release func()) {
+	return mp.relay.arrived()
+}
+
+func (mp *mergePlayer) Begin() error {
+	return mp.vp.vr.dbClient.Begin()
+}
+
+func (mp *mergePlayer) Exec(sql string) (*sqltypes.Result, error) {
+	start := time.Now()
+	result, err := mp.vp.vr.dbClient.Execute(sql)
+	mp.vp.vr.stats.QueryTimings.Record(mp.vp.phase, start)
+	mp.vp.vr.stats.QueryCount.Add(mp.vp.phase, 1)
+	return result, err
+}
+
+func (mp *mergePlayer) Commit() error {
+	return mp.vp.vr.dbClient.Commit()
+}
+
+func (mp *mergePlayer) SavePosition(ctx context.Context, gtid string, timestamp int64) (stopped bool, err error) {
+	pos, err := binlogplayer.DecodePosition(gtid)
+	if err != nil {
+		return false, err
+	}
+	mp.vp.pos = pos
+	return mp.vp.updatePos(ctx, timestamp)
+}
+
+func (mp *mergePlayer) PositionUpdate(gtid string, timestamp int64) (string, error) {
+	pos, err := binlogplayer.DecodePosition(gtid)
+	if err != nil {
+		return "", err
+	}
+	vr := mp.vp.vr
+	return binlogplayer.GenerateUpdatePos(vr.id, pos, time.Now().Unix(), timestamp, vr.stats.CopyRowCount.Get(), vr.workflowConfig.StoreCompressedGTID), nil
+}
+
+// Advance does what applying these events does to the player, but for what they
+// do to the target.
+func (mp *mergePlayer) Advance(events []*binlogdatapb.VEvent) error {
+	vp := mp.vp
+	for _, event := range events {
+		switch event.Type {
+		case binlogdatapb.VEventType_GTID:
+			pos, err := binlogplayer.DecodePosition(event.Gtid)
+			if err != nil {
+				return err
+			}
+			vp.pos = pos
+		case binlogdatapb.VEventType_FIELD:
+			tplan, err := vp.replicatorPlan.buildExecutionPlan(event.FieldEvent)
+			if err != nil {
+				return err
+			}
+			vp.tablePlans[event.FieldEvent.TableName] = tplan
+		case binlogdatapb.VEventType_DDL:
+			vp.vr.stats.DDLEventActions.Add(vp.vr.source.OnDdl.String(), 1)
+		}
+		if event.Timestamp != 0 && event.Type != binlogdatapb.VEventType_HEARTBEAT {
+			vp.lastTimestampNs = event.Timestamp * 1e9
+		}
+	}
+	vp.unsavedEvent = nil
+	vp.timeLastSaved = time.Now()
+	vp.numAccumulatedHeartbeats = 0
+	vp.vr.stats.SetLastPosition(vp.pos)
+	return nil
+}
+
+func (mp *mergePlayer) StopsAt(gtid string) bool {
+	if mp.vp.stopPos.IsZero() {
+		return false
+	}
+	pos, err := binlogplayer.DecodePosition(gtid)
+	// A position that does not parse is an error once it is applied.
+	return err != nil || pos.AtLeast(mp.vp.stopPos)
+}
+
+func (mp *mergePlayer) SkipsDDL() bool {
+	return mp.vp.vr.source.OnDdl == binlogdatapb.OnDDLAction_IGNORE
+}
+
 func (mp *mergePlayer) Throttled(ctx context.Context) bool {
 	vp := mp.vp
 	checkResult, ok := vp.vr.vre.throttlerClient.ThrottleCheckOKOrWaitAppName(ctx, throttlerapp.Name(vp.throttlerAppName))
@@ -182,6 +306,43 @@ func (vp *vplayer) estimateLag() {
 	vp.vr.stats.VReplicationLagGauges.Set(strconv.Itoa(int(vp.vr.id)), behind/1e9)
 }
 
+// drain returns what the log holds, and empties it. It does not wait.
+func (rl *relayLog) drain() ([][]*binlogdatapb.VEvent, error) {
+	rl.mu.Lock()
+	defer rl.mu.Unlock()
+	if err := rl.checkDone(); err != nil {
+		return nil, err
+	}
+	items := rl.items
+	rl.items = nil
+	rl.curSize = 0
+	rl.canAccept.Broadcast()
+	return items, nil
+}
+
+// arrived returns a channel that is closed once the log holds anything. It takes
+// nothing out.
+func (rl *relayLog) arrived() (arrived <-chan struct{}, release func()) {
+	ch := make(chan struct{})
+	released := false
+	go func() {
+		rl.mu.Lock()
+		defer rl.mu.Unlock()
+		for len(rl.items) == 0 && !released && rl.checkDone() == nil {
+			rl.hasItems.Wait()
+		}
+		if len(rl.items) > 0 {
+			close(ch)
+		}
+	}()
+	return ch, func() {
+		rl.mu.Lock()
+		defer rl.mu.Unlock()
+		released = true
+		rl.hasItems.Broadcast()
+	}
+}
+
 // addToMerge tells the engine's hub of the stream of a row of _vt.vreplication,
 // so that others find out that it is a peer of theirs. A row that cannot be read
 // is told of as well: nobody can say which tables it would write.
@@ -211,55 +372,4 @@ func (vre *Engine) addToMerge(row map[string]string) {
 		)
 	}
 	vre.mergeHub.Put(stream)
-}
-
-func init() {
-	registerMergeStats(globalStats)
-}
-
-// registerMergeStats exports what merge backoff counts, a pair of metrics each.
-func registerMergeStats(st *vrStats) {
-	perStream := func(add func(result map[string]int64, label string, counts mergebackoff.Counts)) func() map[string]int64 {
-		return func() map[string]int64 {
-			st.mu.Lock()
-			defer st.mu.Unlock()
-			result := make(map[string]int64, len(st.controllers))
-			for _, ct := range st.controllers {
-				add(result, ct.workflow+"."+strconv.Itoa(int(ct.id)), ct.vre.mergeHub.Counts(ct.id))
-			}
-			return result
-		}
-	}
-	total := func(perStream func() map[string]int64) func() int64 {
-		return func() (sum int64) {
-			for _, n := range perStream() {
-				sum += n
-			}
-			return sum
-		}
-	}
-	conflicts := perStream(func(result map[string]int64, label string, counts mergebackoff.Counts) {
-		result[label] = counts.Conflicts
-	})
-	resolutions := perStream(func(result map[string]int64, label string, counts mergebackoff.Counts) {
-		for how, n := range counts.Resolutions {
-			result[label+"."+string(how)] = n
-		}
-	})
-	blocked := perStream(func(result map[string]int64, label string, counts mergebackoff.Counts) {
-		result[label] = 0
-		if counts.Blocked {
-			result[label] = 1
-		}
-	})
-	stats.NewCountersFuncWithMultiLabels("VReplicationMergeConflictCount",
-		"Duplicate keys and lock errors that streams of a merge met, per stream", []string{"workflow", "counts"}, conflicts)
-	stats.NewCounterFunc("VReplicationMergeConflictCountTotal",
-		"Duplicate keys and lock errors that streams of a merge met, across all streams", total(conflicts))
-	stats.NewCountersFuncWithMultiLabels("VReplicationMergeResolutionCount",
-		"What became of the conflicts that streams of a merge met, per stream and rung", []string{"workflow", "counts", "rung"}, resolutions)
-	stats.NewCounterFunc("VReplicationMergeResolutionCountTotal",
-		"What became of the conflicts that streams of a merge met, across all streams", total(resolutions))
-	stats.NewGaugesFuncWithMultiLabels("VReplicationMergeBlockedStreams",
-		"Whether a stream of a merge waits for another stream now", []string{"workflow", "counts"}, blocked)
 }

@@ -1,0 +1,387 @@
+/*
+Copyright 2026 The Vitess Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package mergebackoff
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"vitess.io/vitess/go/vt/vterrors"
+
+	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
+)
+
+type (
+	// joint is an attempt of one blocked stream, the leader, to commit its front
+	// transaction together with as much as that needs: of its own window, which
+	// is the net effect, and of the windows of other blocked streams, which is
+	// the joint commit. All go into one target transaction on the leader's
+	// connection, with every stream's position: it is atomic, and a crash leaves
+	// all of it or none.
+	//
+	// The attempt starts with the front transaction alone. Where MySQL finds a
+	// duplicate it is extended, by the unit that releases the value, and tried
+	// again. So it takes no more than it needs, and a duplicate that is real
+	// elsewhere does not keep it from going on.
+	joint struct {
+		seats   *seats
+		leader  *member
+		members []*member
+		// attempts counts the target transactions that were tried.
+		attempts int
+	}
+
+	// member is a stream of a joint attempt, with the first units of its window.
+	member struct {
+		*seat
+		units int
+		net   *netEffect
+	}
+
+	// collision is a duplicate that MySQL found in a joint attempt.
+	collision struct {
+		conflict
+		// member and change are who wrote what.
+		member *member
+		change Change
+		// row is the row that was to take the value, holder the one that has it.
+		// holder is empty if it could not be found out.
+		row, holder chainKey
+		key         *UniqueKey
+	}
+)
+
+// maxJointAttempts bounds the target transactions of one attempt. Past half of
+// it the members grow by factors instead of unit by unit.
+const maxJointAttempts = 64
+
+func newJoint(s *seats, leader *seat) *joint {
+	return &joint{seats: s, leader: &member{seat: leader, net: newNetEffect()}}
+}
+
+// run makes the attempt. It returns nil, nil once it is committed; the leader's
+// seat and the others then know how many of their units are. It returns a
+// collision if no stream that stands still has a release to offer, and io.EOF if
+// the leader's stop position is reached, which is then saved.
+func (j *joint) run(ctx context.Context) (*collision, error) {
+	j.members = []*member{j.leader}
+	if err := j.extend(j.leader, 1); err != nil {
+		return nil, err
+	}
+	for {
+		if ctx.Err() != nil {
+			return nil, io.EOF
+		}
+		c, err := j.try(ctx)
+		if c == nil || err != nil {
+			return nil, err
+		}
+		if c.kind != duplicateKey || j.attempts >= maxJointAttempts || !j.answer(c) {
+			return c, nil
+		}
+	}
+}
+
+// extend makes a member take its first units.
+func (j *joint) extend(m *member, units int) error {
+	for _, u := range m.window.units[m.units:units] {
+		for _, rows := range u.rows {
+			if err := m.net.add(rows.table, rows.event); err != nil {
+				return err
+			}
+		}
+	}
+	m.units = units
+	return nil
+}
+
+// answer extends the attempt by the release of the value in conflict, and tells
+// whether there was one. Either the row that wants the value gives it up later
+// in its own stream, because the holder overtook it; or the holder gives it up in
+// the stream that it belongs to. Of two the one that the source made first is
+// taken: the streams are then at a state that the sources were in together, or
+// before it.
+func (j *joint) answer(c *collision) bool {
+	var best *member
+	var bestUnit int
+	consider := func(m *member, row chainKey) {
+		unit, ok := m.window.release(row, c.key, m.units)
+		if !ok || j.refused(m, unit) {
+			return
+		}
+		if best == nil || m.window.units[unit].timestamp < best.window.units[bestUnit].timestamp {
+			best, bestUnit = m, unit
+		}
+	}
+	if c.holder.table != "" {
+		for _, m := range j.candidates() {
+			consider(m, c.holder)
+		}
+	}
+	consider(c.member, c.row)
+	if best == nil {
+		return false
+	}
+	units := bestUnit + 1
+	if j.attempts > maxJointAttempts/2 {
+		units = max(units, j.foldable(best, 2*best.units))
+	}
+	return j.include(best, units)
+}
+
+// candidates are the members, and all others that stand still.
+func (j *joint) candidates() []*member {
+	candidates := slices.Clone(j.members)
+	for _, seat := range j.seats.others(j.leader.seat) {
+		if seat.committed > 0 || seat.unknown != nil || j.memberOf(seat) != nil {
+			continue
+		}
+		candidates = append(candidates, &member{seat: seat, net: newNetEffect()})
+	}
+	return candidates
+}
+
+func (j *joint) memberOf(s *seat) *member {
+	for _, m := range j.members {
+		if m.seat == s {
+			return m
+		}
+	}
+	return nil
+}
+
+// refused reports whether a unit, or one in front of it, cannot be folded, or
+// may only be applied by its own stream.
+func (j *joint) refused(m *member, unit int) bool {
+	return j.foldable(m, unit+1) <= unit
+}
+
+// foldable returns how many of the first units can be folded, up to most.
+func (j *joint) foldable(m *member, most int) int {
+	most = min(most, len(m.window.units))
+	for i, u := range m.window.units[:most] {
+		// Reaching the stop position sets the stream's state, which is for its
+		// own player to do.
+		if u.refuse != "" || (u.stops && m.seat != j.leader.seat) {
+			return i
+		}
+	}
+	return most
+}
+
+// include makes a stream take part with its first units.
+func (j *joint) include(m *member, units int) bool {
+	if err := j.extend(m, units); err != nil {
+		return false
+	}
+	if j.memberOf(m.seat) == nil {
+		j.members = append(j.members, m)
+		slices.SortFunc(j.members, func(a, b *member) int { return int(a.id) - int(b.id) })
+	}
+	return true
+}
+
+// try runs one target transaction: all deletes, all updates, all inserts, all
+// positions. It rolls back at a conflict, and says which.
+func (j *joint) try(ctx context.Context) (*collision, error) {
+	j.attempts++
+	player := j.leader.player
+	if err := player.Begin(); err != nil {
+		return nil, err
+	}
+	c, err := j.write()
+	if c != nil || err != nil {
+		if rerr := player.Rollback(); rerr != nil {
+			return nil, rerr
+		}
+		return c, err
+	}
+	return j.commit(ctx)
+}
+
+// write writes the rows of all members.
+func (j *joint) write() (*collision, error) {
+	effects := make([]statements, len(j.members))
+	for i, m := range j.members {
+		effects[i] = m.net.statements()
+	}
+	for _, pick := range []func(statements) []Change{
+		func(s statements) []Change { return s.deletes },
+		func(s statements) []Change { return s.updates },
+		func(s statements) []Change { return s.inserts },
+	} {
+		for i, m := range j.members {
+			for _, change := range pick(effects[i]) {
+				if c, err := j.writeChange(m, change); c != nil || err != nil {
+					return c, err
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+func (j *joint) writeChange(m *member, change Change) (*collision, error) {
+	statements, err := m.player.Render(change)
+	if err != nil {
+		return nil, err
+	}
+	for _, sql := range statements {
+		_, err := j.leader.player.Exec(sql)
+		if err == nil {
+			continue
+		}
+		c := classify(err)
+		if c.kind == noConflict {
+			return nil, err
+		}
+		return j.collide(m, change, c)
+	}
+	return nil, nil
+}
+
+// collide finds out, still within the transaction, who holds the value.
+func (j *joint) collide(m *member, change Change, cause conflict) (*collision, error) {
+	c := &collision{conflict: cause, member: m, change: change}
+	after := change.after()
+	if cause.kind != duplicateKey || after == nil || change.Table.InOrder != "" {
+		return c, nil
+	}
+	c.row = chainKey{table: change.Table.Name, row: change.Table.key(after)}
+	c.key = change.Table.unique(indexName(cause.key))
+	if c.key == nil {
+		return c, nil
+	}
+	query, err := m.player.HolderQuery(change, c.key)
+	if err != nil || query == "" {
+		return c, err
+	}
+	result, err := j.leader.player.Exec(query)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range result.Rows {
+		values := make([][]byte, 0, len(row))
+		for _, value := range row {
+			values = append(values, value.Raw())
+		}
+		if key := rowKeyOf(values); key != c.row.row || c.key.Name == "PRIMARY" {
+			c.holder = chainKey{table: change.Table.Name, row: key}
+		}
+	}
+	return c, nil
+}
+
+// indexName returns the index of a key as MySQL names it, table.index.
+func indexName(key string) string {
+	return key[strings.LastIndexByte(key, '.')+1:]
+}
+
+// commit saves every member's position and commits.
+func (j *joint) commit(ctx context.Context) (*collision, error) {
+	player := j.leader.player
+	stopped, c, err := j.savePositions(ctx)
+	if c != nil || err != nil {
+		if rerr := player.Rollback(); rerr != nil {
+			return nil, rerr
+		}
+		return c, err
+	}
+	members := make([]*seat, len(j.members))
+	for i, m := range j.members {
+		members[i] = m.seat
+	}
+	all, err := j.seats.commit(members, player.Commit)
+	switch {
+	case !all:
+		// A stream was stopped while it was in this attempt.
+		if err := player.Rollback(); err != nil {
+			return nil, err
+		}
+		return &collision{conflict: conflict{kind: lockConflict, err: errWithdrawn}}, nil
+	case err != nil:
+		// Whether it was committed is written in the saved positions only.
+		for _, m := range members {
+			m.unknown = err
+		}
+		return nil, err
+	}
+	for _, m := range j.members {
+		m.committed = m.units
+		m.rung = j.rung()
+	}
+	if stopped {
+		return nil, io.EOF
+	}
+	return nil, nil
+}
+
+// rung says what the attempt took: with one stream and one unit it was no more
+// than a wait.
+func (j *joint) rung() Resolution {
+	switch {
+	case len(j.members) > 1:
+		return ResolvedByJoint
+	case j.leader.units > 1:
+		return ResolvedByNetEffect
+	}
+	return ResolvedByIsolation
+}
+
+var errWithdrawn = vterrors.New(vtrpcpb.Code_ABORTED, "a stream that took part was stopped")
+
+// savePositions writes the positions in the order of the streams' ids, so that
+// two transactions never wait for each other's rows.
+func (j *joint) savePositions(ctx context.Context) (stopped bool, c *collision, err error) {
+	for _, m := range j.members {
+		gtid, timestamp := m.window.position(m.units)
+		if gtid == "" {
+			continue
+		}
+		if m == j.leader {
+			stopped, err = m.player.SavePosition(ctx, gtid, timestamp)
+		} else {
+			err = j.savePosition(m, gtid, timestamp)
+		}
+		if err == nil {
+			continue
+		}
+		if cause := classify(err); cause.kind != noConflict {
+			return false, &collision{conflict: cause, member: m}, nil
+		}
+		return false, nil, err
+	}
+	return stopped, nil, nil
+}
+
+func (j *joint) savePosition(m *member, gtid string, timestamp int64) error {
+	sql, err := m.player.PositionUpdate(gtid, timestamp)
+	if err != nil {
+		return err
+	}
+	result, err := j.leader.player.Exec(sql)
+	if err != nil {
+		return err
+	}
+	if result.RowsAffected != 1 {
+		return vterrors.Errorf(vtrpcpb.Code_UNAVAILABLE,
+			"%sthe row of stream %d in _vt.vreplication is gone or was changed while its window was about to be committed", MessagePrefix, m.id)
+	}
+	return nil
+}

@@ -1,0 +1,412 @@
+/*
+Copyright 2026 The Vitess Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package mergebackoff
+
+import (
+	"slices"
+
+	"vitess.io/vitess/go/vt/vterrors"
+
+	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
+	querypb "vitess.io/vitess/go/vt/proto/query"
+	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
+)
+
+// How a change is to be written on the target.
+type changeKind int
+
+const (
+	// changeDelete deletes the row of the before image.
+	changeDelete changeKind = iota
+	// changeUpdate updates the row of the before image, as vplayer does.
+	changeUpdate
+	// changeInsert inserts the after image.
+	changeInsert
+	// changeRecreate inserts the after image of an update whose JSON values are
+	// differences to the before image.
+	changeRecreate
+	// changeAsIs is a change of a table that is applied in order.
+	changeAsIs
+)
+
+// Change is one change of a row on the target.
+type Change struct {
+	// Table is the table's plan at the time of the change.
+	Table *Table
+	// Row is the change. Nobody may write to it: it is kept for another attempt.
+	Row *binlogdatapb.RowChange
+
+	kind changeKind
+}
+
+// Recreates reports whether Row is an update, of which only the after image is
+// to be inserted: the row of the before image was deleted in this transaction.
+func (c Change) Recreates() bool {
+	return c.kind == changeRecreate
+}
+
+// after returns the image that the change leaves, or nil.
+func (c Change) after() *querypb.Row {
+	if c.kind == changeDelete {
+		return nil
+	}
+	return c.Row.After
+}
+
+type (
+	// netEffect folds the row changes of whole source transactions of one stream
+	// into what they come to: per row its first and its last image. A value that
+	// was taken and freed in between never touches the table. It is right for
+	// the reason that grouping is: the target sees a coarser step of one shard.
+	//
+	// Adding a change costs its own size.
+	netEffect struct {
+		chains map[chainKey]*chain
+		// order has the chains by their first change, so that equal histories
+		// give equal statements.
+		order []*chain
+		// asIs are the changes of tables that are applied in order.
+		asIs []Change
+	}
+
+	chainKey struct {
+		table string
+		row   rowKey
+	}
+
+	// chain is what happened to the row of one key.
+	chain struct {
+		table *Table
+		// known is set once a change of the row was seen.
+		known bool
+		// first is the image of the row that the target holds now, or nil if it
+		// holds none.
+		first *querypb.Row
+		// steps lead to the row that the target is to hold; it is empty if it is
+		// to hold none. All are updates, but the first of a row that was born
+		// within the window, which is an insert.
+		steps []*binlogdatapb.RowChange
+		born  bool
+		// gone is set while the row is known not to exist.
+		gone bool
+	}
+)
+
+func newNetEffect() *netEffect {
+	return &netEffect{chains: make(map[chainKey]*chain)}
+}
+
+// add folds the changes of a ROW event.
+func (ne *netEffect) add(table *Table, event *binlogdatapb.RowEvent) error {
+	for _, change := range event.RowChanges {
+		if table.InOrder != "" {
+			ne.asIs = append(ne.asIs, Change{Table: table, Row: change, kind: changeAsIs})
+			continue
+		}
+		if err := ne.addChange(table, change); err != nil {
+			return vterrors.Wrapf(err, "net effect of table %s", table.Name)
+		}
+	}
+	return nil
+}
+
+func (ne *netEffect) addChange(table *Table, change *binlogdatapb.RowChange) error {
+	switch {
+	case change.Before == nil && change.After == nil:
+		return corrupt("a change without any image")
+	case change.Before == nil:
+		return ne.chain(table, change.After).insert(change)
+	case change.After == nil:
+		return ne.chain(table, change.Before).delete(change.Before)
+	}
+	before, after := ne.chain(table, change.Before), ne.chain(table, change.After)
+	if before == after {
+		return before.update(change)
+	}
+	// A change of the primary key is a delete of one row and an insert of
+	// another. vplayer cannot write it either if the after image lacks columns.
+	if !recreatable(table, change) {
+		return corrupt("an update of the primary key whose images are not complete")
+	}
+	if err := before.delete(change.Before); err != nil {
+		return err
+	}
+	return after.insert(change)
+}
+
+// chain returns the chain of the row of an image.
+func (ne *netEffect) chain(table *Table, row *querypb.Row) *chain {
+	key := chainKey{table: table.Name, row: table.key(row)}
+	c := ne.chains[key]
+	if c == nil {
+		c = &chain{}
+		ne.chains[key] = c
+		ne.order = append(ne.order, c)
+	}
+	c.table = table
+	return c
+}
+
+// insert notes that the row is born.
+func (c *chain) insert(change *binlogdatapb.RowChange) error {
+	if c.known && !c.gone {
+		return corrupt("an insert of a row that exists")
+	}
+	c.steps = []*binlogdatapb.RowChange{change}
+	c.known, c.born, c.gone = true, true, false
+	return nil
+}
+
+func (c *chain) update(change *binlogdatapb.RowChange) error {
+	if err := c.meet(change.Before); err != nil {
+		return err
+	}
+	switch {
+	case !complete(c.table, change):
+		c.steps = append(c.steps, change)
+	case c.born:
+		// A complete after image makes all steps before it superfluous.
+		c.steps = []*binlogdatapb.RowChange{{After: change.After}}
+	default:
+		c.steps = []*binlogdatapb.RowChange{{Before: c.first, After: change.After}}
+	}
+	return nil
+}
+
+// delete notes that the row is gone. If it was born within the window the two
+// come to nothing: a DELETE would remove the row that another stream has put
+// under the same key.
+func (c *chain) delete(before *querypb.Row) error {
+	if err := c.meet(before); err != nil {
+		return err
+	}
+	c.steps, c.born, c.gone = nil, false, true
+	return nil
+}
+
+// meet is called with the before image of a change: the row must exist.
+func (c *chain) meet(before *querypb.Row) error {
+	if c.gone {
+		return corrupt("a change of a row that was deleted")
+	}
+	if !c.known {
+		c.known, c.first = true, before
+	}
+	return nil
+}
+
+func corrupt(what string) error {
+	return vterrors.Errorf(vtrpcpb.Code_INTERNAL, "the binary log holds %s", what)
+}
+
+// complete reports whether the after image of a change has a value for every
+// column.
+func complete(table *Table, change *binlogdatapb.RowChange) bool {
+	return carriesAll(table, change) && !hasJSONDiff(table, change)
+}
+
+// recreatable reports whether the row that an update leaves can be inserted from
+// its two images: a JSON difference can be applied to the before image's value.
+// With binlog_row_image=NOBLOB that value is missing, and looks like NULL.
+func recreatable(table *Table, change *binlogdatapb.RowChange) bool {
+	if !carriesAll(table, change) || change.Before == nil {
+		return false
+	}
+	for _, index := range jsonDiffs(table, change) {
+		if column(change.Before, index) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// carriesAll reports whether the after image carries every column, if only as a
+// difference.
+func carriesAll(table *Table, change *binlogdatapb.RowChange) bool {
+	if change.DataColumns == nil || change.DataColumns.Count == 0 {
+		return true
+	}
+	for i := range table.Columns {
+		if !bit(change.DataColumns.Cols, i) {
+			return false
+		}
+	}
+	return true
+}
+
+func hasJSONDiff(table *Table, change *binlogdatapb.RowChange) bool {
+	return len(jsonDiffs(table, change)) > 0
+}
+
+// jsonDiffs returns the columns whose after value is a difference to the before
+// value. The bitmap counts JSON columns only.
+func jsonDiffs(table *Table, change *binlogdatapb.RowChange) (columns []int) {
+	if change.JsonPartialValues == nil || change.JsonPartialValues.Count == 0 {
+		return nil
+	}
+	jsonIndex := 0
+	for i, isJSON := range table.JSON {
+		if !isJSON {
+			continue
+		}
+		if bit(change.JsonPartialValues.Cols, jsonIndex) && column(change.After, i) != nil {
+			columns = append(columns, i)
+		}
+		jsonIndex++
+	}
+	return columns
+}
+
+func bit(bitmap []byte, index int) bool {
+	return index/8 < len(bitmap) && bitmap[index/8]&(1<<(index%8)) != 0
+}
+
+// statements are the changes of a net effect in the order in which they are
+// written. Deletes free values, and come first; updates of rows whose keys stay
+// as they are neither free nor take any; inserts take values, and come last.
+type statements struct {
+	deletes, updates, inserts []Change
+}
+
+// statements returns what the net effect comes to.
+func (ne *netEffect) statements() statements {
+	var s statements
+	for _, c := range ne.order {
+		c.write(&s)
+	}
+	s.updates = append(s.updates, ne.asIs...)
+	return s
+}
+
+func (c *chain) write(s *statements) {
+	deleteFirst := Change{Table: c.table, Row: &binlogdatapb.RowChange{Before: c.first}, kind: changeDelete}
+	switch {
+	case len(c.steps) == 0:
+		if c.first != nil {
+			s.deletes = append(s.deletes, deleteFirst)
+		}
+	case c.born:
+		if c.first != nil {
+			s.deletes = append(s.deletes, deleteFirst)
+		}
+		s.inserts = append(s.inserts, c.birth()...)
+	case c.keysChange() && c.table.KeepRow == "" && c.last() != nil:
+		s.deletes = append(s.deletes, deleteFirst)
+		s.inserts = append(s.inserts, *c.last())
+	default:
+		s.updates = append(s.updates, c.inPlace()...)
+	}
+}
+
+// birth returns how a row that was born in the window is inserted: as it was
+// first, and then, if the last image is not complete, update by update.
+func (c *chain) birth() []Change {
+	if last := c.last(); last != nil {
+		return []Change{*last}
+	}
+	steps := c.carryKeys()
+	insert := Change{Table: c.table, Row: steps[0], kind: changeInsert}
+	if steps[0].Before != nil {
+		insert.kind = changeRecreate
+	}
+	changes := []Change{insert}
+	for _, step := range steps[1:] {
+		changes = append(changes, Change{Table: c.table, Row: step, kind: changeUpdate})
+	}
+	return changes
+}
+
+// inPlace returns the updates of a row that exists and stays.
+func (c *chain) inPlace() []Change {
+	var changes []Change
+	for _, step := range c.carryKeys() {
+		changes = append(changes, Change{Table: c.table, Row: step, kind: changeUpdate})
+	}
+	return changes
+}
+
+// last returns the insert of the chain's last image, or nil if that is not
+// complete, nor can be completed from the image before it.
+func (c *chain) last() *Change {
+	step := c.steps[len(c.steps)-1]
+	switch {
+	case complete(c.table, step):
+		return &Change{Table: c.table, Row: &binlogdatapb.RowChange{After: step.After}, kind: changeInsert}
+	case recreatable(c.table, step):
+		return &Change{Table: c.table, Row: step, kind: changeRecreate}
+	}
+	return nil
+}
+
+// keysChange reports whether the row's last image differs from its first in a
+// column of a unique index.
+func (c *chain) keysChange() bool {
+	last := c.steps[len(c.steps)-1].After
+	return slices.ContainsFunc(c.table.Unique, func(key UniqueKey) bool {
+		return !sameColumns(key.Columns, c.first, last)
+	})
+}
+
+// carryKeys returns the steps with each carrying, in the columns of the unique
+// indexes, the values of the last: one that the chain only passed through is
+// then never taken. Partial images carry those columns all the same, unless the
+// column is a blob or JSON.
+func (c *chain) carryKeys() []*binlogdatapb.RowChange {
+	if len(c.steps) == 1 {
+		return c.steps
+	}
+	last := c.steps[len(c.steps)-1]
+	carried := make([]*binlogdatapb.RowChange, len(c.steps))
+	for i, step := range c.steps {
+		carried[i] = step
+		if step == last {
+			continue
+		}
+		clone := step.CloneVT()
+		for _, key := range c.table.Unique {
+			for _, index := range key.Columns {
+				if carries(last, index) && carries(step, index) && !c.table.JSON[index] {
+					clone.After = withColumn(clone.After, index, column(last.After, index))
+				}
+			}
+		}
+		carried[i] = clone
+	}
+	return carried
+}
+
+// carries reports whether the after image has a value for the column.
+func carries(change *binlogdatapb.RowChange, index int) bool {
+	return change.DataColumns == nil || change.DataColumns.Count == 0 || bit(change.DataColumns.Cols, index)
+}
+
+// withColumn returns a copy of an image with another value in one column.
+func withColumn(row *querypb.Row, index int, value []byte) *querypb.Row {
+	changed := &querypb.Row{Lengths: make([]int64, len(row.Lengths))}
+	for i := range row.Lengths {
+		v := column(row, i)
+		if i == index {
+			v = value
+		}
+		changed.Lengths[i] = int64(len(v))
+		if v == nil {
+			changed.Lengths[i] = -1
+		}
+		changed.Values = append(changed.Values, v...)
+	}
+	return changed
+}

@@ -1,0 +1,304 @@
+/*
+Copyright 2026 The Vitess Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package mergebackoff
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"vitess.io/vitess/go/vt/vterrors"
+
+	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
+)
+
+const (
+	// keepAliveInterval is how often a stream that waits shows that it lives.
+	keepAliveInterval = time.Second
+	// messageDelay is how long a stream waits before it says so in its message:
+	// most waits are over before anybody could read it.
+	messageDelay = 250 * time.Millisecond
+)
+
+// resolution is one climb of the ladder: it does what the ladder decides.
+type resolution struct {
+	*Backoff
+	ladder *ladder
+	// ticket was taken before the last attempt.
+	ticket uint64
+	// window is what the stream has in hand, as far as it was looked at.
+	window *window
+	// seat is where the stream stands still while it is blocked; nil before.
+	seat *seat
+	// unfoldable is why the front transaction cannot be folded; empty if it can,
+	// or has not arrived whole.
+	unfoldable string
+	// collision is what the last joint attempt met.
+	collision *collision
+	suspicion suspicion
+	// how is the highest rung that was needed.
+	how Resolution
+	// message is what the stream's row says now, if the resolution wrote it.
+	message string
+	// alive ticks as long as the resolution lasts: one that is made of many
+	// short waits has to show that it lives as well.
+	alive *time.Ticker
+}
+
+// resolve gets the stream over a conflict: when it returns nil, every event
+// that was handed to vplayer is applied again, and those of whole source
+// transactions are committed.
+func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
+	b.hub.counters.conflict(b.config.ID)
+	if err := b.player.Rollback(); err != nil {
+		return err
+	}
+	if b.queue.truncated {
+		return reread("it met a conflict (" + cause.what() + ") in a transaction that is too large to be kept in memory")
+	}
+	r := &resolution{
+		Backoff: b,
+		ticket:  b.hub.Ticket(),
+		how:     ResolvedByIsolation,
+		alive:   time.NewTicker(keepAliveInterval),
+	}
+	defer r.alive.Stop()
+	defer r.standUp()
+	s, err := r.situation()
+	if err != nil {
+		return err
+	}
+	r.ladder = newLadder(s, cause, b.config.Limit, b.config.Jitter)
+	return r.run(ctx)
+}
+
+func (r *resolution) run(ctx context.Context) error {
+	for {
+		s, err := r.situation()
+		if err != nil {
+			return err
+		}
+		next := r.ladder.next(s)
+		if next.do == deedReplay || next.do == deedDone {
+			// A leader must not commit what the stream is about to apply itself.
+			tookOver, err := r.getUp(ctx)
+			if err != nil {
+				return err
+			}
+			if tookOver {
+				continue
+			}
+		}
+		switch next.do {
+		case deedReplay:
+			err = r.attempt(ctx, next.units, s)
+		case deedCombine:
+			err = r.combine(ctx, s)
+		case deedWait:
+			err = r.wait(ctx, next.delay)
+			r.ladder.waited()
+			if r.unfoldable == notWhole {
+				r.unfoldable = ""
+			}
+		case deedDone:
+			r.hub.counters.resolution(r.config.ID, r.how)
+			return nil
+		case deedGiveUp:
+			r.hub.counters.resolution(r.config.ID, GivenUp)
+			return vterrors.Wrap(r.ladder.last.err, r.verdict(next.why))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// situation is the state of affairs as the ladder needs it.
+func (r *resolution) situation() (situation, error) {
+	if err := r.lookUpPeers(); err != nil {
+		return situation{}, err
+	}
+	ends, open := r.queue.units()
+	return situation{
+		now:       time.Now(),
+		units:     len(ends),
+		open:      open,
+		havePeers: len(r.peers) > 0,
+		foldable:  r.unfoldable == "",
+		genuine:   r.suspicion.verdict,
+	}, nil
+}
+
+// climb notes that a rung was needed.
+func (r *resolution) climb(rung Resolution) {
+	if rung.height() > r.how.height() {
+		r.how = rung
+	}
+}
+
+// progressed notes that units of the stream were committed.
+func (r *resolution) progressed(units int) error {
+	r.ladder.progressed(units)
+	r.collision = nil
+	r.suspicion = suspicion{}
+	r.unfoldable = ""
+	r.hub.counters.setBlocked(r.config.ID, false)
+	if r.message == "" || r.player.InTransaction() {
+		return nil
+	}
+	r.message = ""
+	return r.player.SetMessage("")
+}
+
+// askThrottler returns once the throttler lets the stream go on.
+func (r *resolution) askThrottler(ctx context.Context) error {
+	for {
+		if ctx.Err() != nil {
+			return io.EOF
+		}
+		if !r.player.Throttled(ctx) {
+			return nil
+		}
+	}
+}
+
+// attempt replays units and tells the ladder what came of it.
+func (r *resolution) attempt(ctx context.Context, units int, s situation) error {
+	if err := r.askThrottler(ctx); err != nil {
+		return err
+	}
+	r.ticket = r.hub.Ticket()
+	readings := r.hub.readMeters(r.config.ID, r.peers)
+	err := r.replay(ctx, units)
+	if err == nil {
+		return r.progressed(units)
+	}
+	c := classify(err)
+	if c.kind == noConflict {
+		return err
+	}
+	if err := r.player.Rollback(); err != nil {
+		return err
+	}
+	if r.ladder.blocked() && c.kind == duplicateKey {
+		r.suspicion.suspect(c.key+" "+c.entry, time.Now(), readings)
+		if err := r.readOn(); err != nil {
+			return err
+		}
+		r.meter.ns.Store(r.readUntil)
+	}
+	r.ladder.conflicted(c, s)
+	return nil
+}
+
+// replay applies the first units in one target transaction. A unit by itself is
+// applied statement by statement, so that the conflict comes at its row; several
+// are applied in vplayer's own way.
+func (r *resolution) replay(ctx context.Context, units int) error {
+	ends, _ := r.queue.units()
+	end := ends[units-1]
+	mode := r.batching.restore
+	if units == 1 {
+		mode = r.batching.isolate
+	}
+	if err := mode(); err != nil {
+		return err
+	}
+	lastCommit := r.queue.lastCommit(end)
+	for i, event := range r.queue.events[:end] {
+		mustSave := false
+		switch event.Type {
+		case binlogdatapb.VEventType_HEARTBEAT:
+			// It belongs to no transaction, and its time has passed.
+			continue
+		case binlogdatapb.VEventType_COMMIT:
+			mustSave = r.player.StopReached()
+			if i != lastCommit && !mustSave {
+				continue
+			}
+		}
+		if err := r.player.Apply(ctx, event, mustSave); err != nil {
+			return err
+		}
+	}
+	if lastCommit < 0 {
+		// This was what has arrived of the last transaction.
+		return nil
+	}
+	r.commit(end)
+	r.hub.Announce()
+	return nil
+}
+
+// commit lets go of the first events, which are committed.
+func (r *resolution) commit(events int) {
+	r.queue.commit(events)
+	if r.window != nil && !r.window.consume(events) {
+		r.window = nil
+	}
+	r.player.Mark()
+}
+
+// wait sleeps until a peer has committed since the last attempt, own events have
+// arrived, or the delay is over. No transaction is open.
+func (r *resolution) wait(ctx context.Context, delay time.Duration) error {
+	r.climb(ResolvedByWaiting)
+	r.hub.counters.setBlocked(r.config.ID, r.ladder.blocked())
+	announced, release := r.hub.Wait(r.ticket)
+	defer release()
+	var arrived <-chan struct{}
+	if r.ladder.blocked() && r.roomLeft() {
+		var unwatch func()
+		arrived, unwatch = r.player.Arrived()
+		defer unwatch()
+	}
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	for {
+		if err := r.say(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return io.EOF
+		case <-announced:
+			return nil
+		case <-arrived:
+			return nil
+		case <-timer.C:
+			return nil
+		case <-r.alive.C:
+			if err := r.player.KeepAlive(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// say writes what the stream waits for into its row, once it has waited long
+// enough for somebody to wonder.
+func (r *resolution) say() error {
+	if !r.ladder.blocked() || time.Since(r.ladder.blockedSince) < messageDelay {
+		return nil
+	}
+	message := waitMessage(r.ladder.last, r.ladder.blockedSince, r.peers)
+	if message == r.message {
+		return nil
+	}
+	r.message = message
+	return r.player.SetMessage(message)
+}
