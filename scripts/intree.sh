@@ -50,12 +50,16 @@ build() {
   tree=$(STOCK=$stock "$repo/scripts/vitess.sh" | tail -n 1)
   binary=$work/test/vreplication-$(basename "$tree")${race:+-race}.test
   say "Compiling the tests: under a minute if Vitess is compiled, about three the first time${race:+; twice that with the race detector} ..."
-  take_lock "$(basename "$tree")" shared
   mkdir -p "$work/test"
-  # go does not link anew what is up to date already.
-  [[ ! -f $binary ]] || cp -p "$binary" "$binary.new"
-  (cd "$tree" && go test ${race:+-race} -c -o "$binary.new" "./$package")
-  mv "$binary.new" "$binary"
+  # A subshell: the tree is locked while it is read, not while tests run.
+  (
+    take_lock "$(basename "$tree")" shared
+    # go does not link anew what is up to date already.
+    [[ ! -f $binary ]] || cp -p "$binary" "$binary.new"
+    cd "$tree"
+    go test ${race:+-race} -c -o "$binary.new" "./$package"
+    mv "$binary.new" "$binary"
+  )
   say "  compiled in $((SECONDS - begin))s"
   build_testreport
 }
