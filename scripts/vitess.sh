@@ -81,7 +81,10 @@ update() {
     desired=$(desired_tree "$base_local")
   fi
   present=$(present_tree)
-  if [[ $present != "$desired" ]]; then
+  if [[ $present == "$desired" ]]; then
+    # Also after a run that was interrupted between content and index.
+    cp "$scratch/present.index" "$tree/.git/index"
+  else
     save_edits "$desired" "$present"
     tree_git update-ref refs/tags/pending "$desired"
     # Only what differs is written, so that modification times stay.

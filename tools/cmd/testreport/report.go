@@ -52,9 +52,9 @@ type (
 		skipped  int
 		failed   []string
 		running  []string
-		output   map[string][]string
-		// shown has the failed tests whose output was printed.
-		shown map[string]bool
+		// open has the packages that have begun and not ended.
+		open   map[string]bool
+		output map[string][]string
 	}
 )
 
@@ -63,8 +63,8 @@ func newReport(out, log io.Writer) *report {
 		out:    out,
 		log:    log,
 		begin:  time.Now(),
+		open:   map[string]bool{},
 		output: map[string][]string{},
-		shown:  map[string]bool{},
 	}
 }
 
@@ -95,6 +95,7 @@ func (r *report) read(in io.Reader, every time.Duration) error {
 		select {
 		case line, ok := <-lines:
 			if !ok {
+				r.close()
 				return <-done
 			}
 			r.handle(line)
@@ -115,6 +116,8 @@ func (r *report) handle(line string) {
 	}
 	key := ev.Package + " " + ev.Test
 	switch ev.Action {
+	case "start":
+		r.open[ev.Package] = true
 	case "output", "build-output":
 		io.WriteString(r.log, ev.Output)
 		if ev.Action == "build-output" {
@@ -149,6 +152,7 @@ func (r *report) remember(key, text string) {
 func (r *report) finish(ev event, key string) {
 	defer delete(r.output, key)
 	if ev.Test == "" {
+		delete(r.open, ev.Package)
 		// A package that fails without a failed test crashed, or did not compile.
 		if ev.Action == "fail" && len(r.failed) == 0 {
 			name := "package " + ev.Package
@@ -181,6 +185,21 @@ func (r *report) finish(ev event, key string) {
 				break
 			}
 		}
+	}
+}
+
+// close takes the end of input. A package that has not ended by then crashed or
+// was killed: test2json cannot tell when it does not run the tests itself.
+func (r *report) close() {
+	for pkg := range r.open {
+		name := "package " + pkg + ", which ended early"
+		key := pkg + " "
+		if len(r.running) > 0 {
+			test := r.running[len(r.running)-1]
+			name = test + ", in which the package ended early"
+			key += test
+		}
+		r.fail(name, key)
 	}
 }
 

@@ -72,6 +72,18 @@ func TestRun(t *testing.T) {
 			summary: "passed 0\nfailed 1\nskipped 0\nname package p, while running TestA\n",
 		},
 		{
+			// So ends the input if the tests panic or are killed.
+			name: "ends early",
+			in: []string{
+				`{"Action":"start","Package":"p"}`,
+				`{"Action":"run","Package":"p","Test":"TestA"}`,
+				`{"Action":"output","Package":"p","Test":"TestA","Output":"panic: oh\n"}`,
+			},
+			wantErr: "1 failed",
+			summary: "passed 0\nfailed 1\nskipped 0\nname TestA, in which the package ended early\n",
+			out:     "  panic: oh\n",
+		},
+		{
 			name:    "does not compile",
 			in:      []string{`{"Action":"build-output","ImportPath":"p","Output":"x.go:1: bad\n"}`, `{"Action":"build-fail","ImportPath":"p"}`, `{"Action":"fail","Package":"p"}`},
 			wantErr: "1 failed",
