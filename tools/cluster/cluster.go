@@ -114,11 +114,34 @@ func (c *Cluster) step(ctx context.Context, name string, run func(context.Contex
 	timeout := fmt.Errorf("not done after %s; the logs are in %s", c.opts.StepTimeout, c.opts.LogDir)
 	stepCtx, cancel := context.WithTimeoutCause(ctx, c.opts.StepTimeout, timeout)
 	defer cancel()
+	defer c.stillStarting(name, begin)()
 	if err := run(stepCtx); err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
 	fmt.Fprintf(c.opts.Out, "  started  %s in %.1fs\n", name, time.Since(begin).Seconds())
 	return nil
+}
+
+// stillStarting reports every ten seconds until the returned function is called.
+func (c *Cluster) stillStarting(name string, begin time.Time) (stop func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		ticker := time.NewTicker(10 * time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				fmt.Fprintf(c.opts.Out, "  still starting %s after %.0fs\n", name, time.Since(begin).Seconds())
+			}
+		}
+	})
+	return func() {
+		close(done)
+		wg.Wait()
+	}
 }
 
 // waitFor polls check until it succeeds, ctx is done or one of the processes

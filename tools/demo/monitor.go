@@ -101,17 +101,17 @@ func (m *Monitor) Run(ctx context.Context) error {
 // poll reads the streams. A tablet that cannot be read just now is no error:
 // it may be restarting.
 func (m *Monitor) poll(ctx context.Context) error {
-	streams, err := m.target.Streams(ctx, m.workflow)
+	m.mu.Lock()
+	target, goal := m.target, m.goal
+	m.mu.Unlock()
+	streams, err := target.Streams(ctx, m.workflow)
 	if err != nil {
 		return nil
 	}
-	m.mu.Lock()
-	goal := m.goal
-	m.mu.Unlock()
 	reached := make(map[int]bool)
 	for _, stream := range streams {
 		if goal[stream.SourceShard] != "" {
-			ok, err := m.target.Contains(ctx, stream.Position, goal[stream.SourceShard])
+			ok, err := target.Contains(ctx, stream.Position, goal[stream.SourceShard])
 			reached[stream.ID] = ok && err == nil
 		}
 	}
@@ -149,7 +149,10 @@ func (m *Monitor) lag(s cluster.Stream) (time.Duration, bool) {
 
 // count reads the counters of the vttablet; what it cannot read stays.
 func (m *Monitor) count(ctx context.Context) {
-	vars, err := m.target.Vars(ctx)
+	m.mu.Lock()
+	target := m.target
+	m.mu.Unlock()
+	vars, err := target.Vars(ctx)
 	if err != nil {
 		return
 	}
@@ -195,6 +198,14 @@ func shorten(s string, n int) string {
 		return string(runes[:n-1]) + "…"
 	}
 	return s
+}
+
+// SetTarget tells the monitor that another tablet runs the streams now, as
+// after a reparent.
+func (m *Monitor) SetTarget(target *cluster.Tablet) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.target = target
 }
 
 // States returns the streams as last seen.
