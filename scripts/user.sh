@@ -49,8 +49,9 @@ can_use() {
   done
 }
 
-# stop_below DIR: ends what was started with DIR, a folder of one run of ours,
-# in its command line: the mysqlds of a test that could not stop them itself.
+# stop_below DIR: ends what has DIR, the data folder of one run of ours, in its
+# command line or as its VTDATAROOT: the mysqlds of a test that could not stop
+# them itself, and the test, if its run was killed.
 stop_below() {
   local dir=$1 pid pids try
   for try in {1..100}; do
@@ -59,7 +60,9 @@ stop_below() {
       pid=${pid#/proc/}
       [[ $pid != "$$" && $pid != "$BASHPID" ]] || continue
       # It may be gone by now, which is what we want.
-      if grep -qsF "$dir/" "/proc/$pid/cmdline"; then pids+=("$pid"); fi
+      if grep -qsF "$dir/" "/proc/$pid/cmdline" || grep -qsF "VTDATAROOT=$dir" "/proc/$pid/environ"; then
+        pids+=("$pid")
+      fi
     done
     ((${#pids[@]})) || return 0
     if ((try == 1)); then kill -TERM "${pids[@]}" 2>/dev/null || true; fi
