@@ -66,7 +66,7 @@ func TestHistoriesAreValid(t *testing.T) {
 			if seed%2 == 1 {
 				shards = newShards(t, "-40", "40-80", "80-c0", "c0-")
 			}
-			checkHistory(t, seed, shards, 20000)
+			checkHistory(t, seed, shards, 4000)
 		})
 	}
 }
