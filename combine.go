@@ -48,13 +48,17 @@ func (r *resolution) combine(ctx context.Context, s situation) error {
 	}
 	readings := r.hub.readMeters(r.config.ID, r.peers)
 	j := newJoint(&r.hub.seats, r.seat)
+	if err := j.extend(j.leader, 1); err != nil {
+		r.unfoldable = err.Error()
+		return nil
+	}
 	c, err := j.run(ctx)
 	if err != nil && r.seat.committed == 0 {
 		return err
 	}
 	if c != nil {
 		r.collision = c
-		if c.kind == duplicateKey && c.member == j.leader {
+		if c.kind == duplicateKey && c.member == j.leader && !c.open {
 			r.suspicion.suspect(c.what()+string(c.row.row)+string(c.holder.row), time.Now(), readings)
 		}
 		r.ladder.conflicted(c.conflict, s)

@@ -28,11 +28,17 @@ import (
 // of a replica that is streamed from, for its heartbeats carry its own time.
 const grace = 4 * time.Second
 
+// silentLag is how far a stream may be behind that does not say how far it is.
+const silentLag = 30 * time.Second
+
 // meter is the source's time, in nanoseconds of this host's clock, up to which a
 // stream has applied everything or, while it stands still, up to which its window
 // holds everything. Zero is not known.
 type meter struct {
 	ns atomic.Int64
+	// conflict is when the stream last met a conflict, in nanoseconds of this
+	// host's clock.
+	conflict atomic.Int64
 }
 
 // suspicion is a conflict that may be a genuine duplicate, since no stream that
@@ -84,6 +90,11 @@ func (h *Hub) readMeters(own int32, peers []Stream) readings {
 	for _, peer := range peers {
 		if !peer.CanMove() {
 			return append(r, 0)
+		}
+		if peer.Silent {
+			// It is taken to be near its source.
+			r = append(r, time.Now().Add(-silentLag).UnixNano())
+			continue
 		}
 		r = append(r, h.meter(peer.ID).ns.Load())
 	}

@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 
+	"vitess.io/vitess/go/mysql/sqlerror"
 	"vitess.io/vitess/go/vt/vterrors"
 
 	vtrpcpb "vitess.io/vitess/go/vt/proto/vtrpc"
@@ -63,16 +64,26 @@ type (
 		// row is the row that was to take the value, holder the one that has it.
 		// holder is empty if it could not be found out.
 		row, holder chainKey
-		key         *UniqueKey
+		// index is the name of the unique index.
+		index string
+		// open is set if the attempt was abandoned though there may have been
+		// an answer: it proves nothing.
+		open bool
 	}
 )
 
-// maxJointAttempts bounds the target transactions of one attempt. Past half of
-// it the members grow by factors instead of unit by unit.
-const maxJointAttempts = 64
+const (
+	// maxJointAttempts bounds the target transactions of one attempt, so that
+	// others get their turn.
+	maxJointAttempts = 256
+	// patientAttempts is how many of them extend a member by no more than is
+	// needed. After that a member's share at least doubles.
+	patientAttempts = 16
+)
 
 func newJoint(s *seats, leader *seat) *joint {
-	return &joint{seats: s, leader: &member{seat: leader, net: newNetEffect()}}
+	m := &member{seat: leader, net: newNetEffect()}
+	return &joint{seats: s, leader: m, members: []*member{m}}
 }
 
 // run makes the attempt. It returns nil, nil once it is committed; the leader's
@@ -80,10 +91,6 @@ func newJoint(s *seats, leader *seat) *joint {
 // collision if no stream that stands still has a release to offer, and io.EOF if
 // the leader's stop position is reached, which is then saved.
 func (j *joint) run(ctx context.Context) (*collision, error) {
-	j.members = []*member{j.leader}
-	if err := j.extend(j.leader, 1); err != nil {
-		return nil, err
-	}
 	for {
 		if ctx.Err() != nil {
 			return nil, io.EOF
@@ -92,7 +99,16 @@ func (j *joint) run(ctx context.Context) (*collision, error) {
 		if c == nil || err != nil {
 			return nil, err
 		}
-		if c.kind != duplicateKey || j.attempts >= maxJointAttempts || !j.answer(c) {
+		if c.kind != duplicateKey {
+			return c, nil
+		}
+		if j.attempts >= maxJointAttempts {
+			c.open = true
+			return c, nil
+		}
+		answered, err := j.answer(c)
+		if err != nil || !answered {
+			c.open = err != nil
 			return c, nil
 		}
 	}
@@ -117,11 +133,16 @@ func (j *joint) extend(m *member, units int) error {
 // the stream that it belongs to. Of two the one that the source made first is
 // taken: the streams are then at a state that the sources were in together, or
 // before it.
-func (j *joint) answer(c *collision) bool {
+func (j *joint) answer(c *collision) (bool, error) {
+	if c.holder.table == "" {
+		if widened, err := j.widen(); widened || err != nil {
+			return widened, err
+		}
+	}
 	var best *member
 	var bestUnit int
 	consider := func(m *member, row chainKey) {
-		unit, ok := m.window.release(row, c.key, m.units)
+		unit, ok := m.window.release(row, c.index, m.units)
 		if !ok || j.refused(m, unit) {
 			return
 		}
@@ -136,13 +157,42 @@ func (j *joint) answer(c *collision) bool {
 	}
 	consider(c.member, c.row)
 	if best == nil {
-		return false
+		return false, nil
 	}
 	units := bestUnit + 1
-	if j.attempts > maxJointAttempts/2 {
+	if j.attempts > patientAttempts {
 		units = max(units, j.foldable(best, 2*best.units))
 	}
-	return j.include(best, units)
+	return true, j.include(best, units)
+}
+
+// widen is for a value whose holder cannot be found out: it takes from every
+// stream that stands still what its source committed no later than the last unit
+// that is in the attempt already, or else the next unit of each.
+func (j *joint) widen() (widened bool, err error) {
+	latest := int64(0)
+	for _, m := range j.members {
+		latest = max(latest, m.window.units[m.units-1].timestamp)
+	}
+	candidates := j.candidates()
+	for _, least := range []int{0, 1} {
+		for _, m := range candidates {
+			units := j.foldable(m, m.units+least)
+			for units < j.foldable(m, units+1) && m.window.units[units].timestamp <= latest {
+				units++
+			}
+			if units > m.units {
+				widened = true
+				if err := j.include(m, units); err != nil {
+					return false, err
+				}
+			}
+		}
+		if widened {
+			break
+		}
+	}
+	return widened, nil
 }
 
 // candidates are the members, and all others that stand still.
@@ -186,15 +236,15 @@ func (j *joint) foldable(m *member, most int) int {
 }
 
 // include makes a stream take part with its first units.
-func (j *joint) include(m *member, units int) bool {
+func (j *joint) include(m *member, units int) error {
 	if err := j.extend(m, units); err != nil {
-		return false
+		return err
 	}
 	if j.memberOf(m.seat) == nil {
 		j.members = append(j.members, m)
 		slices.SortFunc(j.members, func(a, b *member) int { return int(a.id) - int(b.id) })
 	}
-	return true
+	return nil
 }
 
 // try runs one target transaction: all deletes, all updates, all inserts, all
@@ -248,10 +298,14 @@ func (j *joint) writeChange(m *member, change Change) (*collision, error) {
 			continue
 		}
 		c := classify(err)
-		if c.kind == noConflict {
-			return nil, err
+		switch {
+		case c.kind != noConflict:
+			return j.collide(m, change, c)
+		case m != j.leader && !sqlerror.IsConnErr(err):
+			// That is for the other stream to end with, once it leads.
+			return &collision{conflict: conflict{kind: lockConflict, err: err}, member: m, open: true}, nil
 		}
-		return j.collide(m, change, c)
+		return nil, err
 	}
 	return nil, nil
 }
@@ -264,11 +318,12 @@ func (j *joint) collide(m *member, change Change, cause conflict) (*collision, e
 		return c, nil
 	}
 	c.row = chainKey{table: change.Table.Name, row: change.Table.key(after)}
-	c.key = change.Table.unique(indexName(cause.key))
-	if c.key == nil {
+	c.index = indexName(cause.key)
+	key := change.Table.unique(c.index)
+	if key == nil {
 		return c, nil
 	}
-	query, err := m.player.HolderQuery(change, c.key)
+	query, err := m.player.HolderQuery(change, key)
 	if err != nil || query == "" {
 		return c, err
 	}
@@ -281,7 +336,7 @@ func (j *joint) collide(m *member, change Change, cause conflict) (*collision, e
 		for _, value := range row {
 			values = append(values, value.Raw())
 		}
-		if key := rowKeyOf(values); key != c.row.row || c.key.Name == "PRIMARY" {
+		if key := rowKeyOf(values); key != c.row.row || c.index == "PRIMARY" {
 			c.holder = chainKey{table: change.Table.Name, row: key}
 		}
 	}

@@ -42,6 +42,9 @@ type Stream struct {
 	Source *binlogdatapb.BinlogSource
 	// State is the last state that this process saw or wrote.
 	State binlogdatapb.VReplicationWorkflowState
+	// Silent is set for a stream that runs with merge backoff switched off: it
+	// announces no commit, and does not say how far it has read.
+	Silent bool
 	// Err is why the row cannot run: it could not be read, or its source does
 	// not parse. Which tables it would write is then not known.
 	Err error

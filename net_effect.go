@@ -90,16 +90,16 @@ type (
 
 	// chain is what happened to the row of one key.
 	chain struct {
-		table *Table
 		// known is set once a change of the row was seen.
 		known bool
-		// first is the image of the row that the target holds now, or nil if it
-		// holds none.
-		first *querypb.Row
+		// first is the deletion of the row that the target holds now; it has no
+		// image if the target holds none.
+		first Change
 		// steps lead to the row that the target is to hold; it is empty if it is
 		// to hold none. All are updates, but the first of a row that was born
-		// within the window, which is an insert.
-		steps []*binlogdatapb.RowChange
+		// within the window, which is an insert. Each has the plan of its time,
+		// for a DDL that only moves the position may lie between two.
+		steps []Change
 		born  bool
 		// gone is set while the row is known not to exist.
 		gone bool
@@ -124,25 +124,26 @@ func (ne *netEffect) add(table *Table, event *binlogdatapb.RowEvent) error {
 	return nil
 }
 
-func (ne *netEffect) addChange(table *Table, change *binlogdatapb.RowChange) error {
+func (ne *netEffect) addChange(table *Table, row *binlogdatapb.RowChange) error {
+	change := Change{Table: table, Row: row}
 	switch {
-	case change.Before == nil && change.After == nil:
+	case row.Before == nil && row.After == nil:
 		return corrupt("a change without any image")
-	case change.Before == nil:
-		return ne.chain(table, change.After).insert(change)
-	case change.After == nil:
-		return ne.chain(table, change.Before).delete(change.Before)
+	case row.Before == nil:
+		return ne.chain(table, row.After).insert(change)
+	case row.After == nil:
+		return ne.chain(table, row.Before).delete(change)
 	}
-	before, after := ne.chain(table, change.Before), ne.chain(table, change.After)
+	before, after := ne.chain(table, row.Before), ne.chain(table, row.After)
 	if before == after {
 		return before.update(change)
 	}
 	// A change of the primary key is a delete of one row and an insert of
 	// another. vplayer cannot write it either if the after image lacks columns.
-	if !recreatable(table, change) {
+	if !recreatable(table, row) {
 		return corrupt("an update of the primary key whose images are not complete")
 	}
-	if err := before.delete(change.Before); err != nil {
+	if err := before.delete(change); err != nil {
 		return err
 	}
 	return after.insert(change)
@@ -157,32 +158,39 @@ func (ne *netEffect) chain(table *Table, row *querypb.Row) *chain {
 		ne.chains[key] = c
 		ne.order = append(ne.order, c)
 	}
-	c.table = table
 	return c
 }
 
 // insert notes that the row is born.
-func (c *chain) insert(change *binlogdatapb.RowChange) error {
+func (c *chain) insert(change Change) error {
 	if c.known && !c.gone {
 		return corrupt("an insert of a row that exists")
 	}
-	c.steps = []*binlogdatapb.RowChange{change}
+	change.kind = changeInsert
+	if change.Row.Before != nil {
+		change.kind = changeRecreate
+	}
+	c.steps = []Change{change}
 	c.known, c.born, c.gone = true, true, false
 	return nil
 }
 
-func (c *chain) update(change *binlogdatapb.RowChange) error {
-	if err := c.meet(change.Before); err != nil {
+func (c *chain) update(change Change) error {
+	if err := c.meet(change); err != nil {
 		return err
 	}
+	change.kind = changeUpdate
 	switch {
-	case !complete(c.table, change):
+	case !complete(change.Table, change.Row):
 		c.steps = append(c.steps, change)
 	case c.born:
 		// A complete after image makes all steps before it superfluous.
-		c.steps = []*binlogdatapb.RowChange{{After: change.After}}
+		change.kind = changeInsert
+		change.Row = &binlogdatapb.RowChange{After: change.Row.After}
+		c.steps = []Change{change}
 	default:
-		c.steps = []*binlogdatapb.RowChange{{Before: c.first, After: change.After}}
+		// The row is found by its primary key, which every before image has.
+		c.steps = []Change{change}
 	}
 	return nil
 }
@@ -190,23 +198,29 @@ func (c *chain) update(change *binlogdatapb.RowChange) error {
 // delete notes that the row is gone. If it was born within the window the two
 // come to nothing: a DELETE would remove the row that another stream has put
 // under the same key.
-func (c *chain) delete(before *querypb.Row) error {
-	if err := c.meet(before); err != nil {
+func (c *chain) delete(change Change) error {
+	if err := c.meet(change); err != nil {
 		return err
 	}
 	c.steps, c.born, c.gone = nil, false, true
 	return nil
 }
 
-// meet is called with the before image of a change: the row must exist.
-func (c *chain) meet(before *querypb.Row) error {
+// meet is called with a change of a row that must exist.
+func (c *chain) meet(change Change) error {
 	if c.gone {
 		return corrupt("a change of a row that was deleted")
 	}
 	if !c.known {
-		c.known, c.first = true, before
+		c.known = true
+		c.first = Change{Table: change.Table, Row: &binlogdatapb.RowChange{Before: change.Row.Before}, kind: changeDelete}
 	}
 	return nil
+}
+
+// exists reports whether the target holds the row now.
+func (c *chain) exists() bool {
+	return c.first.Row != nil
 }
 
 func corrupt(what string) error {
@@ -293,71 +307,50 @@ func (ne *netEffect) statements() statements {
 }
 
 func (c *chain) write(s *statements) {
-	deleteFirst := Change{Table: c.table, Row: &binlogdatapb.RowChange{Before: c.first}, kind: changeDelete}
 	switch {
-	case len(c.steps) == 0:
-		if c.first != nil {
-			s.deletes = append(s.deletes, deleteFirst)
-		}
-	case c.born:
-		if c.first != nil {
-			s.deletes = append(s.deletes, deleteFirst)
+	case len(c.steps) == 0 || c.born:
+		if c.exists() {
+			s.deletes = append(s.deletes, c.first)
 		}
 		s.inserts = append(s.inserts, c.birth()...)
-	case c.keysChange() && c.table.KeepRow == "" && c.last() != nil:
-		s.deletes = append(s.deletes, deleteFirst)
-		s.inserts = append(s.inserts, *c.last())
+	case c.keysChange() && c.last().Table.KeepRow == "" && recreatable(c.last().Table, c.last().Row):
+		s.deletes = append(s.deletes, c.first)
+		s.inserts = append(s.inserts, c.recreate())
 	default:
-		s.updates = append(s.updates, c.inPlace()...)
+		s.updates = append(s.updates, c.carryKeys()...)
 	}
 }
 
-// birth returns how a row that was born in the window is inserted: as it was
-// first, and then, if the last image is not complete, update by update.
+func (c *chain) last() Change {
+	return c.steps[len(c.steps)-1]
+}
+
+// birth returns how a row that was born in the window is inserted: as it is last
+// or, if that image is not complete, as it was first, and then update by update.
 func (c *chain) birth() []Change {
-	if last := c.last(); last != nil {
-		return []Change{*last}
+	if len(c.steps) > 1 && recreatable(c.last().Table, c.last().Row) {
+		return []Change{c.recreate()}
 	}
-	steps := c.carryKeys()
-	insert := Change{Table: c.table, Row: steps[0], kind: changeInsert}
-	if steps[0].Before != nil {
-		insert.kind = changeRecreate
-	}
-	changes := []Change{insert}
-	for _, step := range steps[1:] {
-		changes = append(changes, Change{Table: c.table, Row: step, kind: changeUpdate})
-	}
-	return changes
+	return c.carryKeys()
 }
 
-// inPlace returns the updates of a row that exists and stays.
-func (c *chain) inPlace() []Change {
-	var changes []Change
-	for _, step := range c.carryKeys() {
-		changes = append(changes, Change{Table: c.table, Row: step, kind: changeUpdate})
+// recreate returns the insert of the row that the last step leaves.
+func (c *chain) recreate() Change {
+	change := c.last()
+	change.kind = changeRecreate
+	if complete(change.Table, change.Row) {
+		change.kind = changeInsert
+		change.Row = &binlogdatapb.RowChange{After: change.Row.After}
 	}
-	return changes
-}
-
-// last returns the insert of the chain's last image, or nil if that is not
-// complete, nor can be completed from the image before it.
-func (c *chain) last() *Change {
-	step := c.steps[len(c.steps)-1]
-	switch {
-	case complete(c.table, step):
-		return &Change{Table: c.table, Row: &binlogdatapb.RowChange{After: step.After}, kind: changeInsert}
-	case recreatable(c.table, step):
-		return &Change{Table: c.table, Row: step, kind: changeRecreate}
-	}
-	return nil
+	return change
 }
 
 // keysChange reports whether the row's last image differs from its first in a
 // column of a unique index.
 func (c *chain) keysChange() bool {
-	last := c.steps[len(c.steps)-1].After
-	return slices.ContainsFunc(c.table.Unique, func(key UniqueKey) bool {
-		return !sameColumns(key.Columns, c.first, last)
+	last := c.last()
+	return c.first.Table != last.Table || slices.ContainsFunc(last.Table.Unique, func(key UniqueKey) bool {
+		return !sameColumns(key.Columns, c.first.Row.Before, last.Row.After)
 	})
 }
 
@@ -365,26 +358,29 @@ func (c *chain) keysChange() bool {
 // indexes, the values of the last: one that the chain only passed through is
 // then never taken. Partial images carry those columns all the same, unless the
 // column is a blob or JSON.
-func (c *chain) carryKeys() []*binlogdatapb.RowChange {
-	if len(c.steps) == 1 {
+func (c *chain) carryKeys() []Change {
+	if len(c.steps) < 2 {
 		return c.steps
 	}
-	last := c.steps[len(c.steps)-1]
-	carried := make([]*binlogdatapb.RowChange, len(c.steps))
-	for i, step := range c.steps {
-		carried[i] = step
-		if step == last {
+	last := c.last()
+	carried := slices.Clone(c.steps)
+	for i, step := range c.steps[:len(c.steps)-1] {
+		if step.Table != last.Table {
 			continue
 		}
-		clone := step.CloneVT()
-		for _, key := range c.table.Unique {
+		after := step.Row.After
+		for _, key := range last.Table.Unique {
 			for _, index := range key.Columns {
-				if carries(last, index) && carries(step, index) && !c.table.JSON[index] {
-					clone.After = withColumn(clone.After, index, column(last.After, index))
+				if carries(last.Row, index) && carries(step.Row, index) && !last.Table.JSON[index] {
+					after = withColumn(after, index, column(last.Row.After, index))
 				}
 			}
 		}
-		carried[i] = clone
+		// The images are shared, the change is not.
+		carried[i].Row = &binlogdatapb.RowChange{
+			Before: step.Row.Before, After: after,
+			DataColumns: step.Row.DataColumns, JsonPartialValues: step.Row.JsonPartialValues,
+		}
 	}
 	return carried
 }

@@ -64,6 +64,7 @@ type resolution struct {
 // transactions are committed.
 func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
 	b.hub.counters.conflict(b.config.ID)
+	b.meter.conflict.Store(time.Now().UnixNano())
 	if err := b.player.Rollback(); err != nil {
 		return err
 	}

@@ -74,6 +74,7 @@ type (
 	// touch is a change of a row by a unit.
 	touch struct {
 		unit          int
+		table         *Table
 		before, after *querypb.Row
 	}
 
@@ -195,7 +196,7 @@ func (w *window) touch(table *Table, unit int, before, after *querypb.Row) {
 		row = after
 	}
 	key := chainKey{table: table.Name, row: table.key(row)}
-	w.touches[key] = append(w.touches[key], touch{unit: unit, before: before, after: after})
+	w.touches[key] = append(w.touches[key], touch{unit: unit, table: table, before: before, after: after})
 }
 
 // endUnit ends the unit with its last event.
@@ -268,15 +269,16 @@ func (w *window) forget() {
 }
 
 // release returns the index of the first unit, from the given index on, in which
-// the row gives up the value that it has in this unique index.
-func (w *window) release(row chainKey, key *UniqueKey, from int) (index int, ok bool) {
+// the row gives up the value that it has in a unique index.
+func (w *window) release(row chainKey, index string, from int) (unit int, ok bool) {
 	for _, t := range w.touches[row] {
-		index := t.unit - w.first
-		if index < from || index >= len(w.units) || t.before == nil {
+		unit := t.unit - w.first
+		if unit < from || unit >= len(w.units) || t.before == nil {
 			continue
 		}
+		key := t.table.unique(index)
 		if t.after == nil || key == nil || !sameColumns(key.Columns, t.before, t.after) {
-			return index, true
+			return unit, true
 		}
 	}
 	return 0, false

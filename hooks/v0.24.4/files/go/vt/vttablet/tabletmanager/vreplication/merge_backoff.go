@@ -62,11 +62,10 @@ type mergePlayer struct {
 }
 
 // newMergePlayer returns the merge backoff of a player that is about to read
-// from the relay log, or nil if the workflow has it switched off. It covers the
-// replicate phase.
+// from the relay log, or nil if the workflow has it switched off.
 func newMergePlayer(vp *vplayer, relay *relayLog) *mergePlayer {
 	vr := vp.vr
-	if vr.workflowConfig.ExperimentalFlags&vttablet.VReplicationExperimentalFlagMergeBackoff == 0 || vp.phase != "replicate" {
+	if vr.workflowConfig.ExperimentalFlags&vttablet.VReplicationExperimentalFlagMergeBackoff == 0 {
 		return nil
 	}
 	mp := &mergePlayer{
@@ -87,11 +86,34 @@ func newMergePlayer(vp *vplayer, relay *relayLog) *mergePlayer {
 	return mp
 }
 
+// retryCopy is asked about the error that a cycle of the copy phase ended with.
+// It returns nil, after a while, if that was a duplicate key which may be gone
+// in the next cycle.
+func (vr *vreplicator) retryCopy(ctx context.Context, err error) error {
+	if vr.workflowConfig.ExperimentalFlags&vttablet.VReplicationExperimentalFlagMergeBackoff == 0 || vr.vre == nil {
+		return err
+	}
+	config := mergebackoff.Config{
+		ID:     vr.id,
+		Tables: slices.Sorted(maps.Keys(vr.colInfoMap)),
+		Limit:  vr.workflowConfig.MaxTimeToRetryError,
+	}
+	err = vr.mergeCopy.Wait(ctx, &vr.vre.mergeHub, config, err, vr.setMessage)
+	if ctx.Err() != nil {
+		// The caller looks at the context before it goes on.
+		return nil
+	}
+	return err
+}
+
 // fetch returns the next events to apply, from the relay log or from what a
 // resolution has left.
-func (vp *vplayer) fetch(relay *relayLog) ([][]*binlogdatapb.VEvent, error) {
+func (vp *vplayer) fetch(ctx context.Context, relay *relayLog) ([][]*binlogdatapb.VEvent, error) {
 	if vp.merge == nil {
 		return relay.Fetch()
+	}
+	if err := vp.merge.backoff.HoldBack(ctx); err != nil {
+		return nil, err
 	}
 	if items := vp.merge.backoff.Leftover(); items != nil {
 		return items, nil
@@ -347,6 +369,9 @@ func (rl *relayLog) arrived() (arrived <-chan struct{}, release func()) {
 // so that others find out that it is a peer of theirs. A row that cannot be read
 // is told of as well: nobody can say which tables it would write.
 func (vre *Engine) addToMerge(row map[string]string) {
+	if vre == nil {
+		return
+	}
 	id, err := strconv.ParseInt(row["id"], 10, 32)
 	if err != nil {
 		log.Error("merge backoff: a row of _vt.vreplication has no valid id, so its stream is nobody's peer", slog.String("id", row["id"]))
@@ -371,5 +396,15 @@ func (vre *Engine) addToMerge(row map[string]string) {
 			slog.Any("error", err),
 		)
 	}
+	if config, err := processWorkflowOptions(row); err == nil {
+		stream.Silent = config.ExperimentalFlags&vttablet.VReplicationExperimentalFlagMergeBackoff == 0
+	}
 	vre.mergeHub.Put(stream)
+}
+
+// setMergeState tells the engine's hub of a stream's new state.
+func (vre *Engine) setMergeState(id int32, state binlogdatapb.VReplicationWorkflowState) {
+	if vre != nil {
+		vre.mergeHub.SetState(id, state)
+	}
 }
