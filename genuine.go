@@ -101,6 +101,12 @@ func (h *Hub) readMeters(own int32, peers []Stream) readings {
 	return r
 }
 
+// suspicion returns what is remembered of a stream's conflict from run to run.
+func (h *Hub) suspicion(id int32) *suspicion {
+	s, _ := h.suspicions.LoadOrStore(id, &suspicion{})
+	return s.(*suspicion)
+}
+
 // meter returns the meter of a stream. It lives as long as the hub.
 func (h *Hub) meter(id int32) *meter {
 	m, ok := h.meters.Load(id)

@@ -52,6 +52,9 @@ type Hub struct {
 	seats    seats
 	// meters has a *meter for the id of each stream.
 	meters sync.Map
+	// suspicions has the *suspicion of a stream that has to read a transaction
+	// again, by its id.
+	suspicions sync.Map
 }
 
 // Put adds a stream or replaces what is known of it. Streams that wait look

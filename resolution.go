@@ -19,6 +19,7 @@ package mergebackoff
 import (
 	"context"
 	"io"
+	"math"
 	"time"
 
 	"vitess.io/vitess/go/vt/vterrors"
@@ -69,7 +70,7 @@ func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
 		return err
 	}
 	if b.queue.truncated {
-		return reread("it met a conflict (" + cause.what() + ") in a transaction that is too large to be kept in memory")
+		return b.tooLarge(cause)
 	}
 	r := &resolution{
 		Backoff: b,
@@ -85,6 +86,21 @@ func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
 	}
 	r.ladder = newLadder(s, cause, b.config.Limit, b.config.Jitter)
 	return r.run(ctx)
+}
+
+// tooLarge is for a conflict in a transaction whose events could not be kept. It
+// is read again, after the controller's delay, until its peers have released the
+// value, or could have.
+func (b *Backoff) tooLarge(cause conflict) error {
+	readings := b.hub.readMeters(b.config.ID, b.peers)
+	// Its own later transactions could not be folded with it anyway.
+	readings[0] = math.MaxInt64
+	s := b.hub.suspicion(b.config.ID)
+	s.suspect(cause.key+" "+cause.entry, time.Now(), readings)
+	if cause.kind == duplicateKey && s.verdict != "" {
+		return vterrors.Wrap(cause.err, MessagePrefix+"giving up on "+cause.what()+" in a transaction that is too large to be reordered: "+s.verdict)
+	}
+	return reread("it met a conflict (" + cause.what() + ") in a transaction that is too large to be kept in memory")
 }
 
 func (r *resolution) run(ctx context.Context) error {
