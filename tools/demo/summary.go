@@ -32,6 +32,8 @@ type Summary struct {
 	Stock bool
 
 	Statements, Txns, Handovers, Retries int64
+	// RetryError is why a client last had to look up what became of a statement.
+	RetryError string
 
 	Conflicts Conflicts
 	MaxLag    time.Duration
@@ -49,6 +51,7 @@ func (s *Summary) count(stats *workload.Stats) {
 	s.Txns = stats.Txns.Load()
 	s.Handovers = stats.Handovers.Load()
 	s.Retries = stats.Retries.Load()
+	s.RetryError, _ = stats.LastError.Load().(string)
 }
 
 // Print writes the summary for a person.
@@ -67,7 +70,7 @@ func (s *Summary) Print(out io.Writer) {
 	line("seed", "%d", s.Seed)
 	line("load", "%d statements, %d transactions, %d of them handed hot values over", s.Statements, s.Txns, s.Handovers)
 	if s.Retries > 0 {
-		line("client retries", "%d", s.Retries)
+		line("client retries", "%d, the last after: %s", s.Retries, shorten(s.RetryError, 200))
 	}
 	line("conflicts", "%s", s.Conflicts)
 	caughtUp := "the streams never caught up"

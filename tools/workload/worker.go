@@ -34,6 +34,7 @@ type Stats struct {
 	Txns       atomic.Int64
 	Handovers  atomic.Int64 // transactions that took or released a hot value
 	Retries    atomic.Int64 // transactions whose outcome had to be looked up
+	LastError  atomic.Value // the error that led to the last retry
 }
 
 // Worker sends a source's transactions, one after the other. It keeps a model
@@ -142,6 +143,7 @@ func (w *Worker) send(ctx context.Context, txn Txn) error {
 			return context.Cause(ctx)
 		}
 		w.stats.Retries.Add(1)
+		w.stats.LastError.Store(err.Error())
 		done, lookErr := w.outcome(ctx, txn, before, deadline)
 		if lookErr != nil {
 			return fmt.Errorf("%w, after %w", lookErr, err)

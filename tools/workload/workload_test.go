@@ -62,6 +62,7 @@ func TestShardOf(t *testing.T) {
 func TestHistoriesAreValid(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
 			shards := newShards(t, "-80", "80-")
 			if seed%2 == 1 {
 				shards = newShards(t, "-40", "40-80", "80-c0", "c0-")
