@@ -28,6 +28,7 @@ check() {
   shift
   if output=$("$@" 2>&1) && [[ -z $output ]]; then
     say "  ok      $name"
+    ((++passed))
   else
     say "  FAILED  $name"
     sed 's/^/          /' <<<"$output" >&2
@@ -46,7 +47,7 @@ install_tool() {
 
 in_dir() { (cd "$1" && "${@:2}"); }
 
-failed=()
+failed=() passed=0
 mkdir -p "$work/logs"
 say "Checking the code: seconds, and about three minutes the first time (go vet compiles Vitess)."
 tree=$(STOCK='' "$repo/scripts/vitess.sh" | tail -n 1)
@@ -60,7 +61,7 @@ check "go vet of the tools" in_dir "$repo/tools" go vet ./...
 take_lock "$(basename "$tree")" shared
 check "go vet of vreplication in the patched tree" in_dir "$tree" go vet "./$(dirname "$pkg_dir")/..."
 {
-  echo "passed 0"
+  echo "passed $passed"
   echo "failed ${#failed[@]}"
   ((${#failed[@]} == 0)) || printf 'name %s\n' "${failed[@]}"
 } >"$work/logs/lint.summary"
