@@ -225,10 +225,14 @@ func (c *Cluster) Close() {
 		c.stopAll(c.vtgate)
 		c.stopAll(c.tabletProcesses()...)
 		c.stopAll(c.vtctld)
+		if !c.keeps() {
+			// An orderly end would only write pages to files that go next.
+			c.killAll(c.mysqlProcesses())
+		}
 		c.stopAll(c.mysqlProcesses()...)
 		c.stopAll(c.etcd)
 		c.saveErrorLogs()
-		if c.opts.Keep || c.keepData {
+		if c.keeps() {
 			fmt.Fprintf(c.opts.Out, "  the data directory %s stays\n", c.dir)
 			return
 		}
@@ -238,13 +242,13 @@ func (c *Cluster) Close() {
 	})
 }
 
-// Abort kills every process at once; Close must still be called.
-func (c *Cluster) Abort() {
-	all := append(c.tabletProcesses(), c.mysqlProcesses()...)
-	for _, process := range append(all, c.vtgate, c.vtctld, c.etcd) {
-		if process != nil {
-			_ = process.Kill()
-		}
+// keeps tells whether the data directory stays.
+func (c *Cluster) keeps() bool { return c.opts.Keep || c.keepData }
+
+// killAll kills processes at once.
+func (c *Cluster) killAll(list []*Process) {
+	for _, process := range list {
+		_ = process.Kill() // that it has ended already is as good
 	}
 }
 
