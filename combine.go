@@ -19,6 +19,7 @@ package mergebackoff
 import (
 	"context"
 	"io"
+	"math"
 	"time"
 )
 
@@ -46,7 +47,7 @@ func (r *resolution) combine(ctx context.Context, s situation) error {
 	if len(window.units) == 0 || window.units[0].refuse != "" {
 		return r.cannotFold(s)
 	}
-	readings := r.hub.readMeters(r.config.ID, r.peers)
+	readings := r.hub.readMeters(r.lookedUntil(), r.peers)
 	j := newJoint(&r.hub.seats, r.seat)
 	if err := j.extend(j.leader, 1); err != nil {
 		r.unfoldable = err.Error()
@@ -107,12 +108,23 @@ func (r *resolution) sit() error {
 	if err := r.window.extend(r.queue.events); err != nil {
 		return err
 	}
-	r.meter.ns.Store(r.readUntil)
+	if r.window.closed == "" {
+		r.meter.ns.Store(r.readUntil)
+	}
 	if r.window.read > read {
 		// Others that stand still may have waited for just this.
 		r.hub.nudge(r.seat)
 	}
 	return nil
+}
+
+// lookedUntil is how far the stream has looked for a release of its own. Behind
+// what closes its window none could help it.
+func (r *resolution) lookedUntil() int64 {
+	if r.window.closed != "" {
+		return math.MaxInt64
+	}
+	return r.readUntil
 }
 
 // getUp leaves the seat before the stream goes on by itself. It first takes over

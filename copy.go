@@ -80,8 +80,7 @@ func (cr *CopyRetry) Wait(ctx context.Context, hub *Hub, config Config, err erro
 		return io.EOF
 	case <-timer.C:
 	}
-	cr.readings = hub.readMeters(config.ID, peers)
 	// The next snapshot is taken from now on.
-	cr.readings[0] = time.Now().UnixNano()
+	cr.readings = hub.readMeters(time.Now().UnixNano(), peers)
 	return nil
 }

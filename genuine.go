@@ -83,10 +83,10 @@ func (r readings) past(t time.Time) bool {
 	return len(r) > 1
 }
 
-// readMeters reads the meters of a stream and its peers. One that cannot move
-// without an operator has not read anything.
-func (h *Hub) readMeters(own int32, peers []Stream) readings {
-	r := readings{h.meter(own).ns.Load()}
+// readMeters reads the meters of a stream's peers; own is how far it has read
+// itself. One that cannot move without an operator has not read anything.
+func (h *Hub) readMeters(own int64, peers []Stream) readings {
+	r := readings{own}
 	for _, peer := range peers {
 		if !peer.CanMove() {
 			return append(r, 0)

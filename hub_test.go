@@ -178,7 +178,7 @@ func TestHubIsConcurrent(t *testing.T) {
 				h.counters.setBlocked(id, true)
 				h.Counts((id + 1) % 4)
 				h.meter(id).ns.Store(1)
-				h.readMeters(id, h.Streams())
+				h.readMeters(int64(id), h.Streams())
 				h.Remove(id)
 			}
 		})

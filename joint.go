@@ -108,7 +108,7 @@ func (j *joint) run(ctx context.Context) (*collision, error) {
 		}
 		answered, err := j.answer(c)
 		if err != nil || !answered {
-			c.open = err != nil
+			c.open = c.open || err != nil
 			return c, nil
 		}
 	}
@@ -143,7 +143,13 @@ func (j *joint) answer(c *collision) (bool, error) {
 	var bestUnit int
 	consider := func(m *member, row chainKey) {
 		unit, ok := m.window.release(row, c.index, m.units)
-		if !ok || j.refused(m, unit) {
+		if !ok {
+			return
+		}
+		if j.refused(m, unit) {
+			// There is a release, though only its own stream can get to it: not
+			// by waiting if that is the one which is blocked here.
+			c.open = c.open || m != j.leader
 			return
 		}
 		if best == nil || m.window.units[unit].timestamp < best.window.units[bestUnit].timestamp {

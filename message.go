@@ -46,6 +46,8 @@ func (r *resolution) verdict(why string) string {
 	text += ": " + why
 	if r.unfoldable != "" {
 		text += "; the transaction could not be reordered: " + r.unfoldable
+	} else if r.window != nil && r.window.closed != "" {
+		text += "; nothing could be taken in from behind " + r.window.closed
 	}
 	return text
 }

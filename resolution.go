@@ -92,9 +92,8 @@ func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
 // is read again, after the controller's delay, until its peers have released the
 // value, or could have.
 func (b *Backoff) tooLarge(cause conflict) error {
-	readings := b.hub.readMeters(b.config.ID, b.peers)
 	// Its own later transactions could not be folded with it anyway.
-	readings[0] = math.MaxInt64
+	readings := b.hub.readMeters(math.MaxInt64, b.peers)
 	s := b.hub.suspicion(b.config.ID)
 	s.suspect(cause.key+" "+cause.entry, time.Now(), readings)
 	if cause.kind == duplicateKey && s.verdict != "" {
@@ -110,8 +109,9 @@ func (r *resolution) run(ctx context.Context) error {
 			return err
 		}
 		next := r.ladder.next(s)
-		if next.do == deedReplay || next.do == deedDone {
-			// A leader must not commit what the stream is about to apply itself.
+		if next.do == deedReplay || next.do == deedDone || next.do == deedGiveUp {
+			// A leader must not commit what the stream is about to apply itself,
+			// and may just have resolved what it gives up on.
 			tookOver, err := r.getUp(ctx)
 			if err != nil {
 				return err
@@ -199,7 +199,7 @@ func (r *resolution) attempt(ctx context.Context, units int, s situation) error 
 		return err
 	}
 	r.ticket = r.hub.Ticket()
-	readings := r.hub.readMeters(r.config.ID, r.peers)
+	readings := r.hub.readMeters(r.readUntil, r.peers)
 	err := r.replay(ctx, units)
 	if err == nil {
 		return r.progressed(units)
@@ -213,10 +213,10 @@ func (r *resolution) attempt(ctx context.Context, units int, s situation) error 
 	}
 	if r.ladder.blocked() && c.kind == duplicateKey {
 		r.suspicion.suspect(c.key+" "+c.entry, time.Now(), readings)
+		// Its meter stays where it is: nobody can look at what it has read.
 		if err := r.readOn(); err != nil {
 			return err
 		}
-		r.meter.ns.Store(r.readUntil)
 	}
 	r.ladder.conflicted(c, s)
 	return nil
