@@ -27,35 +27,87 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"vitess.io/vitess/go/mysql"
+	"vitess.io/vitess/go/sqltypes"
 	"vitess.io/vitess/go/vt/binlog/binlogplayer"
 	vttablet "vitess.io/vitess/go/vt/vttablet/common"
 
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
-// mergeTimeout is how long a merge test waits for a condition before it fails.
-// It is far more than any of them needs on a busy machine.
-const mergeTimeout = 60 * time.Second
+const (
+	// mergeTimeout is how long a merge test waits for a condition before it
+	// fails. It is far more than any of them needs on a busy machine.
+	mergeTimeout = 60 * time.Second
 
-// mergeBatching are the two ways in which a workflow may send its statements.
-// Every merge test runs in both.
-var mergeBatching = map[string]bool{"batching on": true, "batching off": false}
+	// mergeDDL are the columns and keys of most merge tests.
+	mergeDDL = "(id bigint, uid bigint, val varchar(64), primary key(id), unique key uid_uk(uid))"
+)
 
-// mergeTest is a merge on one mysqld: stream i applies the table src_i of the
-// test database to the table dst of the target database.
-type mergeTest struct {
-	t       *testing.T
-	sources []string
-	ids     []int
-	columns string
+type (
+	// mergeTest is a merge on one mysqld: stream i applies the table src_i of the
+	// test database to the table dst of the target database.
+	mergeTest struct {
+		t       *testing.T
+		sources []string
+		// ids are the streams' ids in _vt.vreplication; 0 is a stream that was
+		// not created yet, or is deleted.
+		ids []int
+	}
+
+	// mergeStream is how a stream differs from the usual one of a merge test,
+	// which is of a Reshard and starts at the present position.
+	mergeStream struct {
+		pos      string
+		workflow string
+		rules    []*binlogdatapb.Rule
+		onDDL    binlogdatapb.OnDDLAction
+		// onlineDDL makes it the stream of an Online DDL.
+		onlineDDL bool
+	}
+
+	// mergeOption changes the configuration of the streams of a merge test.
+	mergeOption func(config *vttablet.VReplicationConfig)
+)
+
+// forMergeBatching runs a merge test with batching on and off.
+func forMergeBatching(t *testing.T, test func(t *testing.T, batching mergeOption)) {
+	t.Helper()
+	for _, mode := range []struct {
+		name string
+		on   bool
+	}{{"batching on", true}, {"batching off", false}} {
+		t.Run(mode.name, func(t *testing.T) {
+			test(t, mergeFlag(vttablet.VReplicationExperimentalFlagVPlayerBatching, mode.on))
+		})
+	}
+}
+
+// mergeFlag sets or clears a bit of the experimental flags.
+func mergeFlag(bit int64, on bool) mergeOption {
+	return func(config *vttablet.VReplicationConfig) {
+		config.ExperimentalFlags &^= bit
+		if on {
+			config.ExperimentalFlags |= bit
+		}
+	}
+}
+
+// mergeRetryDelay sets how long a stream stands still after an error, which is 5
+// seconds otherwise.
+func mergeRetryDelay(delay time.Duration) mergeOption {
+	return func(config *vttablet.VReplicationConfig) { config.RetryDelay = delay }
 }
 
 // newMergeTest creates the tables of a merge, whose columns and keys are ddl.
-// The streams are started with startAll or startStream.
-func newMergeTest(t *testing.T, streams int, ddl string, batching bool) *mergeTest {
+// The streams are started with startAll or createStream.
+func newMergeTest(t *testing.T, streams int, ddl string, options ...mergeOption) *mergeTest {
 	t.Helper()
-	restoreFlags := setMergeFlag(vttablet.VReplicationExperimentalFlagVPlayerBatching, batching)
-	t.Cleanup(restoreFlags)
+	config := vttablet.InitVReplicationConfigDefaults()
+	defaults := *config
+	t.Cleanup(func() { *config = defaults })
+	for _, option := range options {
+		option(config)
+	}
 	tablet := addTablet(100)
 	t.Cleanup(func() { deleteTablet(tablet) })
 	logged := doNotLogDBQueries
@@ -81,42 +133,72 @@ func newMergeTest(t *testing.T, streams int, ddl string, batching bool) *mergeTe
 	return m
 }
 
-// setMergeFlag sets or clears a bit of the experimental flags of the workflows
-// that start from now on.
-func setMergeFlag(bit int64, on bool) (restore func()) {
-	config := vttablet.InitVReplicationConfigDefaults()
-	flags := config.ExperimentalFlags
-	config.ExperimentalFlags &^= bit
-	if on {
-		config.ExperimentalFlags |= bit
-	}
-	return func() { config.ExperimentalFlags = flags }
+// newBlockedMerge starts a merge of two streams and blocks stream 1: it waits
+// for the value 10, which stream 0 has yet to release, but that one is stopped.
+func newBlockedMerge(t *testing.T, options ...mergeOption) *mergeTest {
+	t.Helper()
+	m := newMergeTest(t, 2, mergeDDL, options...)
+	m.startAll()
+	m.block()
+	return m
+}
+
+// block blocks stream 1 of a merge whose streams have just started.
+func (m *mergeTest) block() {
+	m.t.Helper()
+	m.exec("insert into {0} values (1, 10, 'a')")
+	m.waitConverged()
+	m.stop(0)
+	m.exec(
+		"delete from {0} where id=1",
+		"insert into {1} values (2, 10, 'b')",
+		"insert into {1} values (3, 30, 'c')",
+	)
+	m.waitBlocked(1)
 }
 
 // startAll creates all streams, at the present position.
 func (m *mergeTest) startAll() {
 	m.t.Helper()
 	for i := range m.ids {
-		m.createStream(i, primaryPosition(m.t), binlogdatapb.VReplicationWorkflowType_Reshard)
+		m.createStream(i, mergeStream{})
 	}
 }
 
 // createStream creates stream i, running.
-func (m *mergeTest) createStream(i int, pos string, workflowType binlogdatapb.VReplicationWorkflowType) {
+func (m *mergeTest) createStream(i int, s mergeStream) {
 	m.t.Helper()
+	if s.pos == "" {
+		s.pos = primaryPosition(m.t)
+	}
+	if s.workflow == "" {
+		s.workflow = "merge"
+	}
+	if s.rules == nil {
+		s.rules = []*binlogdatapb.Rule{{Match: "dst", Filter: "select * from " + m.sources[i]}}
+	}
+	workflowType := binlogdatapb.VReplicationWorkflowType_Reshard
+	if s.onlineDDL {
+		workflowType = binlogdatapb.VReplicationWorkflowType_OnlineDDL
+	}
 	source := &binlogdatapb.BinlogSource{
 		Keyspace: env.KeyspaceName,
 		Shard:    env.ShardName,
-		Filter: &binlogdatapb.Filter{
-			Rules: []*binlogdatapb.Rule{{Match: "dst", Filter: "select * from " + m.sources[i]}},
-		},
-		OnDdl: binlogdatapb.OnDDLAction_IGNORE,
+		Filter:   &binlogdatapb.Filter{Rules: s.rules},
+		OnDdl:    s.onDDL,
 	}
-	query := binlogplayer.CreateVReplication("merge", source, pos, 9223372036854775807, 9223372036854775807, 0, vrepldb, workflowType, 0, false)
-	qr, err := playerEngine.Exec(query)
-	require.NoError(m.t, err)
-	m.ids[i] = int(qr.InsertID)
+	query := binlogplayer.CreateVReplication(s.workflow, source, s.pos, 9223372036854775807, 9223372036854775807, 0, vrepldb, workflowType, 0, false)
+	m.ids[i] = int(m.vreplication("%s", query).InsertID)
 	m.waitState(i, "Running")
+}
+
+// vreplication has the engine run a statement on _vt.vreplication, as vtctld
+// does.
+func (m *mergeTest) vreplication(format string, args ...any) *sqltypes.Result {
+	m.t.Helper()
+	qr, err := playerEngine.Exec(fmt.Sprintf(format, args...))
+	require.NoError(m.t, err)
+	return qr
 }
 
 // deleteStream deletes stream i, if there is one.
@@ -125,8 +207,7 @@ func (m *mergeTest) deleteStream(i int) {
 	if m.ids[i] == 0 {
 		return
 	}
-	_, err := playerEngine.Exec("delete from _vt.vreplication where id = " + strconv.Itoa(m.ids[i]))
-	require.NoError(m.t, err)
+	m.vreplication("delete from _vt.vreplication where id=%d", m.ids[i])
 	m.ids[i] = 0
 }
 
@@ -136,8 +217,7 @@ func (m *mergeTest) start(i int) { m.t.Helper(); m.setState(i, "Running") }
 
 func (m *mergeTest) setState(i int, state string) {
 	m.t.Helper()
-	_, err := playerEngine.Exec(fmt.Sprintf("update _vt.vreplication set state='%s', message='' where id=%d", state, m.ids[i]))
-	require.NoError(m.t, err)
+	m.vreplication("update _vt.vreplication set state='%s', message='' where id=%d", state, m.ids[i])
 }
 
 // exec runs each statement as a source transaction of its own. {0} stands for
@@ -169,124 +249,6 @@ func (m *mergeTest) expand(statement string) string {
 	return statement
 }
 
-// query returns the rows of a query, each a line of tab separated values.
-func (m *mergeTest) query(query string) []string {
-	m.t.Helper()
-	qr, err := env.Mysqld.FetchSuperQuery(context.Background(), query)
-	require.NoError(m.t, err)
-	lines := make([]string, 0, len(qr.Rows))
-	for _, row := range qr.Rows {
-		values := make([]string, 0, len(row))
-		for _, value := range row {
-			values = append(values, value.String())
-		}
-		lines = append(lines, strings.Join(values, "\t"))
-	}
-	return lines
-}
-
-// difference returns the rows that the target has and the union of the sources
-// has not, and the other way round.
-func (m *mergeTest) difference() (surplus, missing []string) {
-	m.t.Helper()
-	count := make(map[string]int)
-	for _, source := range m.sources {
-		for _, row := range m.query("select * from " + source) {
-			count[row]--
-		}
-	}
-	for _, row := range m.query("select * from " + vrepldb + ".dst") {
-		count[row]++
-	}
-	for row, n := range count {
-		for ; n > 0; n-- {
-			surplus = append(surplus, row)
-		}
-		for ; n < 0; n++ {
-			missing = append(missing, row)
-		}
-	}
-	return surplus, missing
-}
-
-// stream returns the state and the message of stream i.
-func (m *mergeTest) stream(i int) (state, message string) {
-	m.t.Helper()
-	qr, err := env.Mysqld.FetchSuperQuery(context.Background(), "select state, message from _vt.vreplication where id="+strconv.Itoa(m.ids[i]))
-	require.NoError(m.t, err)
-	require.Len(m.t, qr.Rows, 1)
-	return qr.Rows[0][0].ToString(), qr.Rows[0][1].ToString()
-}
-
-// waitFor waits until the condition holds, and fails with what it last said.
-func (m *mergeTest) waitFor(what string, condition func() (ok bool, last string)) {
-	m.t.Helper()
-	deadline := time.Now().Add(mergeTimeout)
-	for {
-		ok, last := condition()
-		if ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			require.FailNow(m.t, "timed out waiting until "+what, last)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
-// waitState waits until stream i is in the state, and returns its message.
-func (m *mergeTest) waitState(i int, want string) (message string) {
-	m.t.Helper()
-	m.waitFor(fmt.Sprintf("stream %d is %s", i, want), func() (bool, string) {
-		var state string
-		state, message = m.stream(i)
-		return state == want, state + ": " + message
-	})
-	return message
-}
-
-// waitBlocked waits until stream i says that it waits for a peer, and returns
-// its message.
-func (m *mergeTest) waitBlocked(i int) (message string) {
-	m.t.Helper()
-	m.waitFor(fmt.Sprintf("stream %d waits for a peer", i), func() (bool, string) {
-		state, text := m.stream(i)
-		message = text
-		return state == "Running" && strings.HasPrefix(text, "merge backoff: waiting"), state + ": " + text
-	})
-	return message
-}
-
-// waitConverged waits until the target equals the union of the sources and all
-// streams run without a message.
-func (m *mergeTest) waitConverged() {
-	m.t.Helper()
-	m.waitFor("the target equals the union of the sources", func() (bool, string) {
-		for i := range m.ids {
-			state, message := m.stream(i)
-			require.NotEqual(m.t, "Error", state, "stream %d: %s", i, message)
-			if state != "Running" || message != "" {
-				return false, fmt.Sprintf("stream %d is %s: %s", i, state, message)
-			}
-		}
-		surplus, missing := m.difference()
-		return len(surplus)+len(missing) == 0, fmt.Sprintf("surplus rows %q, missing rows %q", surplus, missing)
-	})
-}
-
-// applied waits until stream i has applied all that its source holds now.
-func (m *mergeTest) waitApplied(i int) {
-	m.t.Helper()
-	want := primaryPositionParsed(m.t)
-	m.waitFor(fmt.Sprintf("stream %d reaches %v", i, want), func() (bool, string) {
-		qr, err := env.Mysqld.FetchSuperQuery(context.Background(), "select pos from _vt.vreplication where id="+strconv.Itoa(m.ids[i]))
-		require.NoError(m.t, err)
-		pos, err := binlogplayer.DecodePosition(qr.Rows[0][0].ToString())
-		require.NoError(m.t, err)
-		return pos.AtLeast(want), pos.String()
-	})
-}
-
 // mysqlConn opens a connection to the target database of its own.
 func (m *mergeTest) mysqlConn() *mysql.Conn {
 	m.t.Helper()
@@ -296,4 +258,25 @@ func (m *mergeTest) mysqlConn() *mysql.Conn {
 	require.NoError(m.t, err)
 	m.t.Cleanup(conn.Close)
 	return conn
+}
+
+// run runs statements on a connection of the test's own.
+func (m *mergeTest) run(conn *mysql.Conn, statements ...string) {
+	m.t.Helper()
+	for _, statement := range statements {
+		_, err := conn.ExecuteFetch(statement, 1000, false)
+		require.NoError(m.t, err, statement)
+	}
+}
+
+// setLockWaitTimeout sets how many seconds the connections that are opened from
+// now on wait for a row lock. The framework has set 1.
+func (m *mergeTest) setLockWaitTimeout(seconds int) {
+	m.t.Helper()
+	set := func(seconds int) {
+		query := fmt.Sprintf("set @@global.innodb_lock_wait_timeout=%d", seconds)
+		require.NoError(m.t, env.Mysqld.ExecuteSuperQuery(context.Background(), query))
+	}
+	set(seconds)
+	m.t.Cleanup(func() { set(1) })
 }
