@@ -249,7 +249,27 @@ func (r *run) switchOver(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-	return errors.Join(r.load.halt(), context.Cause(ctx))
+	if err := errors.Join(r.load.halt(), context.Cause(ctx)); err != nil {
+		return err
+	}
+	return r.checkClients(ctx)
+}
+
+// checkClients compares the target with what the clients wrote to it after the
+// switch.
+func (r *run) checkClients(ctx context.Context) error {
+	known, err := r.load.rows()
+	if err != nil {
+		return err
+	}
+	parts, err := readTablets(ctx, []*cluster.Tablet{r.target})
+	if err != nil {
+		return err
+	}
+	if d := diffRows(known, parts[0]); !d.Equal() {
+		return fmt.Errorf("after the switch, the target is not as the clients left it: %s", d)
+	}
+	return nil
 }
 
 // compare compares the target with the union of the sources, row for row, and
