@@ -125,18 +125,17 @@ func TestSuspicion(t *testing.T) {
 func TestReadMeters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h Hub
-		h.meter(1).ns.Store(10)
 		h.meter(2).ns.Store(20)
 		peer := running(2, "wf", nil)
-		assert.Equal(t, readings{10, 20}, h.readMeters(1, []Stream{peer}))
-		assert.Equal(t, readings{10, 20, 0}, h.readMeters(1, []Stream{peer, running(3, "wf", nil)}), "a stream that never ran has read nothing")
+		assert.Equal(t, readings{10, 20}, h.readMeters(10, []Stream{peer}))
+		assert.Equal(t, readings{10, 20, 0}, h.readMeters(10, []Stream{peer, running(3, "wf", nil)}), "a stream that never ran has read nothing")
 
 		peer.State = binlogdatapb.VReplicationWorkflowState_Stopped
-		assert.Contains(t, h.readMeters(1, []Stream{peer}), int64(0), "what a stopped stream has read is no proof")
+		assert.Contains(t, h.readMeters(10, []Stream{peer}), int64(0), "what a stopped stream has read is no proof")
 
 		silent := running(2, "wf", nil)
 		silent.Silent = true
-		r := h.readMeters(1, []Stream{silent})
+		r := h.readMeters(10, []Stream{silent})
 		assert.False(t, r.past(time.Now()), "a stream that says nothing may be behind")
 	})
 }
