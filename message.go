@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // MessagePrefix begins every message that merge backoff writes.
@@ -75,7 +76,7 @@ func (c conflict) what() string {
 // listPeers names the peers; of many only the first, and those that need an
 // operator before they can help.
 func listPeers(peers []Stream) string {
-	const most = 4
+	const most = 2
 	var movable, stuck []string
 	for _, p := range peers {
 		if p.CanMove() {
@@ -98,11 +99,17 @@ func listPeers(peers []Stream) string {
 	return strings.Join(parts, ", ")
 }
 
-// shorten cuts the middle out of a text that is longer than most bytes.
+// shorten makes one line of valid UTF-8 of a text, and cuts the middle out of one
+// that is longer than most bytes.
 func shorten(s string, most int) string {
-	if len(s) <= most {
-		return s
+	if len(s) > most {
+		half := (most - 3) / 2
+		s = s[:half] + "..." + s[len(s)-half:]
 	}
-	half := (most - 3) / 2
-	return strings.ToValidUTF8(s[:half]+"..."+s[len(s)-half:], "?")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return '?'
+		}
+		return r
+	}, s)
 }

@@ -154,7 +154,7 @@ func (t *Table) describe(key rowKey) string {
 		}
 		length, n := binary.Uvarint(rest[1:])
 		value := rest[1+n : 1+n+int(length)]
-		values = append(values, "'"+shorten(strings.ToValidUTF8(string(value), "?"), 60)+"'")
+		values = append(values, "'"+shorten(string(value), 60)+"'")
 		rest = rest[1+n+int(length):]
 	}
 	return "(" + strings.Join(values, ", ") + ")"
