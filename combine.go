@@ -48,6 +48,13 @@ func (r *resolution) combine(ctx context.Context, s situation) error {
 		return r.cannotFold(s)
 	}
 	readings := r.hub.readMeters(r.lookedUntil(), r.peers)
+	swept, err := r.sweep(ctx)
+	if swept {
+		return r.committed(err)
+	}
+	if err != nil {
+		return err
+	}
 	j := newJoint(&r.hub.seats, r.seat)
 	if err := j.extend(j.leader, 1); err != nil {
 		r.unfoldable = err.Error()
@@ -65,12 +72,18 @@ func (r *resolution) combine(ctx context.Context, s situation) error {
 		r.ladder.conflicted(c.conflict, s)
 		return nil
 	}
+	return r.committed(err)
+}
+
+// committed goes on from what the stream has committed itself, as a leader. end
+// is io.EOF if it ends there.
+func (r *resolution) committed(end error) error {
 	r.hub.Announce()
 	if _, err := r.takeOver(); err != nil {
 		return err
 	}
 	r.standUp()
-	return err
+	return end
 }
 
 // notWhole is why a transaction cannot be folded that may be once more of it has
@@ -172,6 +185,7 @@ func (r *resolution) takeOver() (done bool, err error) {
 		return true, err
 	}
 	r.commit(events)
+	r.frequent = r.seat.swept
 	return true, r.progressed(units)
 }
 

@@ -46,6 +46,8 @@ type (
 		members []*member
 		// attempts counts the target transactions that were tried.
 		attempts int
+		// sweeping is set for an attempt that sends its statements in batches.
+		sweeping bool
 	}
 
 	// member is a stream of a joint attempt, with the first units of its window.
@@ -230,15 +232,21 @@ func (j *joint) refused(m *member, unit int) bool {
 
 // foldable returns how many of the first units can be folded, up to most.
 func (j *joint) foldable(m *member, most int) int {
-	most = min(most, len(m.window.units))
-	for i, u := range m.window.units[:most] {
-		// Reaching the stop position sets the stream's state, which is for its
-		// own player to do.
-		if u.refuse != "" || (u.stops && m.seat != j.leader.seat) {
-			return i
-		}
+	n := 0
+	for n < most && j.takes(m, n) {
+		n++
 	}
-	return most
+	return n
+}
+
+// takes reports whether a unit may be part of the attempt. Reaching the stop
+// position sets the stream's state, which is for its own player to do.
+func (j *joint) takes(m *member, unit int) bool {
+	if unit >= len(m.window.units) {
+		return false
+	}
+	u := m.window.units[unit]
+	return u.refuse == "" && (!u.stops || m == j.leader)
 }
 
 // include makes a stream take part with its first units.
@@ -261,7 +269,7 @@ func (j *joint) try(ctx context.Context) (*collision, error) {
 	if err := player.Begin(); err != nil {
 		return nil, err
 	}
-	c, err := j.write()
+	c, err := j.write(ctx)
 	if c != nil || err != nil {
 		if rerr := player.Rollback(); rerr != nil {
 			return nil, rerr
@@ -272,7 +280,7 @@ func (j *joint) try(ctx context.Context) (*collision, error) {
 }
 
 // write writes the rows of all members.
-func (j *joint) write() (*collision, error) {
+func (j *joint) write(ctx context.Context) (*collision, error) {
 	effects := make([]statements, len(j.members))
 	for i, m := range j.members {
 		effects[i] = m.net.statements()
@@ -283,8 +291,8 @@ func (j *joint) write() (*collision, error) {
 		func(s statements) []Change { return s.inserts },
 	} {
 		for i, m := range j.members {
-			for _, change := range pick(effects[i]) {
-				if c, err := j.writeChange(m, change); c != nil || err != nil {
+			for _, changes := range j.pack(pick(effects[i])) {
+				if c, err := j.writeChanges(ctx, m, changes); c != nil || err != nil {
 					return c, err
 				}
 			}
@@ -293,20 +301,36 @@ func (j *joint) write() (*collision, error) {
 	return nil, nil
 }
 
-func (j *joint) writeChange(m *member, change Change) (*collision, error) {
-	statements, err := m.player.Render(change)
+// pack puts changes together that one statement can make. An attempt that needs
+// to know which row met a duplicate has each by itself.
+func (j *joint) pack(changes []Change) [][]Change {
+	var packs [][]Change
+	last := make(map[*Table]int)
+	for _, change := range changes {
+		if i, ok := last[change.Table]; ok && j.sweeping && change.packs(packs[i][0]) {
+			packs[i] = append(packs[i], change)
+			continue
+		}
+		last[change.Table] = len(packs)
+		packs = append(packs, []Change{change})
+	}
+	return packs
+}
+
+func (j *joint) writeChanges(ctx context.Context, m *member, changes []Change) (*collision, error) {
+	statements, err := m.player.Render(changes)
 	if err != nil {
 		return nil, err
 	}
 	for _, sql := range statements {
-		_, err := j.leader.player.Exec(sql)
+		_, err := j.leader.player.Exec(ctx, sql)
 		if err == nil {
 			continue
 		}
 		c := classify(err)
 		switch {
 		case c.kind != noConflict:
-			return j.collide(m, change, c)
+			return j.collide(ctx, m, changes[0], c)
 		case m != j.leader && !sqlerror.IsConnErr(err):
 			// That is for the other stream to end with, once it leads.
 			return &collision{conflict: conflict{kind: lockConflict, err: err}, member: m, open: true}, nil
@@ -317,10 +341,10 @@ func (j *joint) writeChange(m *member, change Change) (*collision, error) {
 }
 
 // collide finds out, still within the transaction, who holds the value.
-func (j *joint) collide(m *member, change Change, cause conflict) (*collision, error) {
+func (j *joint) collide(ctx context.Context, m *member, change Change, cause conflict) (*collision, error) {
 	c := &collision{conflict: cause, member: m, change: change}
 	after := change.after()
-	if cause.kind != duplicateKey || after == nil || change.Table.InOrder != "" {
+	if j.sweeping || cause.kind != duplicateKey || after == nil || change.Table.InOrder != "" {
 		return c, nil
 	}
 	c.row = chainKey{table: change.Table.Name, row: change.Table.key(after)}
@@ -333,7 +357,7 @@ func (j *joint) collide(m *member, change Change, cause conflict) (*collision, e
 	if err != nil || query == "" {
 		return c, err
 	}
-	result, err := j.leader.player.Exec(query)
+	result, err := j.leader.player.Exec(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -376,6 +400,12 @@ func (j *joint) commit(ctx context.Context) (*collision, error) {
 			return nil, err
 		}
 		return &collision{conflict: conflict{kind: lockConflict, err: errWithdrawn}}, nil
+	case err != nil && classify(err).kind != noConflict:
+		// A statement of the batch failed, or the server rolled back.
+		if err := player.Rollback(); err != nil {
+			return nil, err
+		}
+		return &collision{conflict: classify(err), member: j.leader}, nil
 	case err != nil:
 		// Whether it was committed is written in the saved positions only.
 		for _, m := range members {
@@ -386,6 +416,7 @@ func (j *joint) commit(ctx context.Context) (*collision, error) {
 	for _, m := range j.members {
 		m.committed = m.units
 		m.rung = j.rung()
+		m.swept = j.sweeping
 	}
 	if stopped {
 		return nil, io.EOF
@@ -418,7 +449,7 @@ func (j *joint) savePositions(ctx context.Context) (stopped bool, c *collision, 
 		if m == j.leader {
 			stopped, err = m.player.SavePosition(ctx, gtid, timestamp)
 		} else {
-			err = j.savePosition(m, gtid, timestamp)
+			err = j.savePosition(ctx, m, gtid, timestamp)
 		}
 		if err == nil {
 			continue
@@ -431,16 +462,18 @@ func (j *joint) savePositions(ctx context.Context) (stopped bool, c *collision, 
 	return stopped, nil, nil
 }
 
-func (j *joint) savePosition(m *member, gtid string, timestamp int64) error {
+func (j *joint) savePosition(ctx context.Context, m *member, gtid string, timestamp int64) error {
 	sql, err := m.player.PositionUpdate(gtid, timestamp)
 	if err != nil {
 		return err
 	}
-	result, err := j.leader.player.Exec(sql)
+	result, err := j.leader.player.Exec(ctx, sql)
 	if err != nil {
 		return err
 	}
-	if result.RowsAffected != 1 {
+	// A batch has no result yet. The engine changes the row of a stream only
+	// once that stream has left its seat, so this is but a second lock.
+	if result != nil && result.RowsAffected != 1 {
 		return vterrors.Errorf(vtrpcpb.Code_UNAVAILABLE,
 			"%sthe row of stream %d in _vt.vreplication is gone or was changed while its window was about to be committed", MessagePrefix, m.id)
 	}

@@ -103,6 +103,8 @@ type ladder struct {
 	// blockedSince is when the unit in front was first found to be blocked;
 	// zero while none is.
 	blockedSince time.Time
+	// assumed is set while the unit in front is only taken to be blocked.
+	assumed bool
 	// limit is how long a unit may be blocked; zero is for ever.
 	limit time.Duration
 	// jitter returns a number in [0, 1). Streams that block each other would
@@ -110,10 +112,15 @@ type ladder struct {
 	jitter func() float64
 }
 
-// newLadder starts a ladder over units that failed together with a conflict.
-func newLadder(s situation, cause conflict, limit time.Duration, jitter func() float64) *ladder {
+// newLadder starts a ladder over units that failed together with a conflict. Where
+// conflicts are frequent the unit in front is taken to be blocked.
+func newLadder(s situation, cause conflict, frequent bool, limit time.Duration, jitter func() float64) *ladder {
 	l := &ladder{size: s.units, limit: limit, jitter: jitter}
+	if frequent && cause.kind == duplicateKey {
+		l.size = 1
+	}
 	l.conflicted(cause, s)
+	l.assumed = frequent && l.blocked()
 	return l
 }
 
@@ -127,7 +134,7 @@ func (l *ladder) next(s situation) step {
 	if s.units == 0 {
 		return step{do: deedDone}
 	}
-	if l.blocked() && l.last.kind == duplicateKey {
+	if l.blocked() && !l.assumed && l.last.kind == duplicateKey {
 		switch {
 		case !s.havePeers:
 			return step{do: deedGiveUp, why: "no other stream that could release it writes this table"}
@@ -169,12 +176,17 @@ func (l *ladder) delay() time.Duration {
 	return d/2 + time.Duration(l.jitter()*float64(d/2))
 }
 
-// progressed tells that the units of the last attempt are applied.
-func (l *ladder) progressed(units int) {
+// progressed tells that the units of the last attempt are applied. Where
+// conflicts are frequent the next unit is taken to be blocked.
+func (l *ladder) progressed(units int, frequent bool, now time.Time) {
 	l.size = 2 * units
 	l.tries = 0
 	l.wait = false
 	l.blockedSince = time.Time{}
+	l.assumed = frequent && l.last.kind == duplicateKey
+	if l.assumed {
+		l.blockedSince = now
+	}
 }
 
 // conflicted tells that the last attempt met a conflict and was rolled back. s
@@ -188,10 +200,11 @@ func (l *ladder) conflicted(c conflict, s situation) {
 		l.wait = c.kind == lockConflict
 		return
 	}
-	if c.kind == duplicateKey && !l.blocked() {
+	if c.kind == duplicateKey && (!l.blocked() || l.assumed) {
 		l.blockedSince = s.now
-		// The unit is known to be blocked only now: it may combine at once.
-		l.wait = false
+		// A replay has found the unit to be blocked: it may combine at once.
+		l.wait = l.assumed
+		l.assumed = false
 		return
 	}
 	l.wait = true

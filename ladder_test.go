@@ -43,7 +43,7 @@ var (
 // large a prefix as applies is committed at once.
 func TestLadderHalvesAndDoubles(t *testing.T) {
 	// Units 0 to 9; the unit 6 is blocked.
-	l := newLadder(situationOf(10), aDuplicate, 0, steady)
+	l := newLadder(situationOf(10), aDuplicate, false, 0, steady)
 	at, blocked := 0, 6
 	var attempts []int
 	for range 20 {
@@ -59,7 +59,7 @@ func TestLadderHalvesAndDoubles(t *testing.T) {
 			continue
 		}
 		at += next.units
-		l.progressed(next.units)
+		l.progressed(next.units, false, time.Time{})
 	}
 	assert.Equal(t, 6, at, "all in front of the blocked one are committed")
 	assert.Equal(t, []int{5, 5, 2, 1, 2, 1}[:2], attempts[:2], "half of all, then what is left")
@@ -84,18 +84,18 @@ func TestLadderNext(t *testing.T) {
 		},
 		{
 			name:    "it doubles with success",
-			prepare: func(l *ladder) { l.progressed(2) },
+			prepare: func(l *ladder) { l.progressed(2, false, time.Time{}) },
 			s:       situationOf(20), want: deedReplay, units: 4,
 		},
 		{
 			name:    "but takes no more than there are",
-			prepare: func(l *ladder) { l.progressed(2) },
+			prepare: func(l *ladder) { l.progressed(2, false, time.Time{}) },
 			s:       situationOf(3), want: deedReplay, units: 3,
 		},
 		{
 			name: "what has not arrived whole is left out",
 			prepare: func(l *ladder) {
-				l.progressed(2)
+				l.progressed(2, false, time.Time{})
 			},
 			s:    situation{now: start, units: 3, open: true, havePeers: true, foldable: true},
 			want: deedReplay, units: 2,
@@ -103,7 +103,7 @@ func TestLadderNext(t *testing.T) {
 		{
 			name: "and replayed by itself, once it is all there is",
 			prepare: func(l *ladder) {
-				l.progressed(2)
+				l.progressed(2, false, time.Time{})
 			},
 			s:    situation{now: start, units: 1, open: true, havePeers: true, foldable: true},
 			want: deedReplay, units: 1,
@@ -183,7 +183,7 @@ func TestLadderNext(t *testing.T) {
 			limit: time.Minute,
 			prepare: func(l *ladder) {
 				l.conflicted(aDuplicate, situationOf(1))
-				l.progressed(1)
+				l.progressed(1, false, time.Time{})
 				late := situationOf(1)
 				late.now = start.Add(50 * time.Second)
 				l.conflicted(aDuplicate, late)
@@ -213,7 +213,7 @@ func TestLadderNext(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			l := newLadder(situationOf(4), aDuplicate, tt.limit, steady)
+			l := newLadder(situationOf(4), aDuplicate, false, tt.limit, steady)
 			if tt.prepare != nil {
 				tt.prepare(l)
 			}
@@ -230,14 +230,14 @@ func TestLadderNext(t *testing.T) {
 
 // TestLadderOfOne shows that a group of one is known to be blocked at once.
 func TestLadderOfOne(t *testing.T) {
-	l := newLadder(situationOf(1), aDuplicate, 0, steady)
+	l := newLadder(situationOf(1), aDuplicate, false, 0, steady)
 	assert.True(t, l.blocked())
 	assert.Equal(t, deedCombine, l.next(situationOf(1)).do)
 }
 
 func TestLadderDelays(t *testing.T) {
 	delays := func(c conflict, jitter func() float64) (all []time.Duration) {
-		l := newLadder(situationOf(1), c, 0, jitter)
+		l := newLadder(situationOf(1), c, false, 0, jitter)
 		for range 30 {
 			l.conflicted(c, situationOf(1))
 			step := l.next(situationOf(1))

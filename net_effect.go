@@ -59,6 +59,19 @@ func (c Change) Recreates() bool {
 	return c.kind == changeRecreate
 }
 
+// packs reports whether two changes can be made by one statement: both insert a
+// complete row, or both delete one.
+func (c Change) packs(other Change) bool {
+	return c.Table == other.Table && c.kind == other.kind &&
+		(c.kind == changeDelete || c.kind == changeInsert && c.Row.DataColumns == nil && other.Row.DataColumns == nil &&
+			c.Row.JsonPartialValues == nil && other.Row.JsonPartialValues == nil)
+}
+
+// Deletes reports whether the row of the before image is only deleted.
+func (c Change) Deletes() bool {
+	return c.kind == changeDelete
+}
+
 // after returns the image that the change leaves, or nil.
 func (c Change) after() *querypb.Row {
 	if c.kind == changeDelete {

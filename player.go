@@ -56,10 +56,11 @@ type Player interface {
 	// to drain. release is to be called when the caller no longer waits.
 	Arrived() (arrived <-chan struct{}, release func())
 
-	// Begin opens a target transaction, in which statements are sent one by one.
+	// Begin opens a target transaction.
 	Begin() error
-	// Exec runs one statement in it.
-	Exec(sql string) (*sqltypes.Result, error)
+	// Exec runs one statement in it or, while batching is on, adds it to the
+	// transaction's batch and returns no result.
+	Exec(ctx context.Context, sql string) (*sqltypes.Result, error)
 	// SavePosition writes the position of a GTID event within the open
 	// transaction, as vplayer does at a COMMIT of that timestamp, and tells
 	// whether the stop position is reached with it.
@@ -85,8 +86,9 @@ type Player interface {
 	// goroutine, while this player's stream stands still. They touch nothing
 	// but the plans.
 
-	// Render returns the statements that make a change.
-	Render(change Change) ([]string, error)
+	// Render returns the statements that make these changes. More than one are
+	// all deletes, or all inserts of complete rows, of one table.
+	Render(changes []Change) ([]string, error)
 	// HolderQuery returns a query for the primary key, in the order of
 	// Table.Key, of the row that has the values that the change is about to
 	// write into the unique index. It is empty if no such query can be made.

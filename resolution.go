@@ -84,7 +84,7 @@ func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
 	if err != nil {
 		return err
 	}
-	r.ladder = newLadder(s, cause, b.config.Limit, b.config.Jitter)
+	r.ladder = newLadder(s, cause, b.frequent, b.config.Limit, b.config.Jitter)
 	return r.run(ctx)
 }
 
@@ -169,7 +169,7 @@ func (r *resolution) climb(rung Resolution) {
 
 // progressed notes that units of the stream were committed.
 func (r *resolution) progressed(units int) error {
-	r.ladder.progressed(units)
+	r.ladder.progressed(units, r.frequent, time.Now())
 	r.collision = nil
 	r.suspicion = suspicion{}
 	r.unfoldable = ""
@@ -202,6 +202,7 @@ func (r *resolution) attempt(ctx context.Context, units int, s situation) error 
 	readings := r.hub.readMeters(r.readUntil, r.peers)
 	err := r.replay(ctx, units)
 	if err == nil {
+		r.frequent = false
 		return r.progressed(units)
 	}
 	c := classify(err)

@@ -35,6 +35,8 @@ type (
 
 		mu    sync.Mutex
 		taken map[int32]*seat
+		// swept is the source's second of the last sweep that failed.
+		swept int64
 		// committing is open while a leader's COMMIT is under way, and nil
 		// otherwise.
 		committing chan struct{}
@@ -51,6 +53,8 @@ type (
 		committed int
 		// rung is the one that those units were committed on.
 		rung Resolution
+		// swept is set if that was a sweep.
+		swept bool
 		// unknown is set when the outcome of a leader's COMMIT is not known: only
 		// the saved position tells.
 		unknown error

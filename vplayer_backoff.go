@@ -61,6 +61,10 @@ type (
 		// vplayer gets it before it fetches anew.
 		leftover [][]*binlogdatapb.VEvent
 
+		// frequent is set while conflicts come so often that the streams are
+		// swept: the next one is not looked for by replaying.
+		frequent bool
+
 		meter *meter
 		// readUntil is what the meter comes to once everything that was fetched
 		// is applied.

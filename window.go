@@ -44,6 +44,9 @@ type (
 		plans map[string]*Table
 		// touches has, for each row, the units that change it, by their number.
 		touches map[chainKey][]touch
+		// readUntil is the source's time, in its own seconds, of the last event
+		// that the window has read.
+		readUntil int64
 		// first is the number of the first unit; they are counted on for as long as
 		// the window lives.
 		first int
@@ -60,6 +63,8 @@ type (
 		// timestamp is the source's time of its last event, in seconds.
 		timestamp int64
 		rows      []unitRows
+		// changes is the number of its row changes.
+		changes int
 		// refuse is why the unit cannot be folded; empty if it can.
 		refuse string
 		// stops is set if the stream's stop position is reached with the unit.
@@ -105,8 +110,12 @@ func newWindow(planner Planner) *window {
 // extend reads on in the events of the queue.
 func (w *window) extend(events []*binlogdatapb.VEvent) error {
 	for w.read < len(events) && w.closed == "" {
-		if err := w.add(events[w.read]); err != nil {
+		event := events[w.read]
+		if err := w.add(event); err != nil {
 			return err
+		}
+		if !event.Throttled {
+			w.readUntil = max(w.readUntil, event.Timestamp)
 		}
 		w.read++
 	}
@@ -173,6 +182,7 @@ func (w *window) addRows(event *binlogdatapb.RowEvent) error {
 		u.refuse = "table " + table.Name + ": " + table.Refuse
 	}
 	u.rows = append(u.rows, unitRows{table: table, event: event})
+	u.changes += len(event.RowChanges)
 	if table.InOrder != "" {
 		return nil
 	}

@@ -214,16 +214,23 @@ func (mp *mergePlayer) Begin() error {
 	return mp.vp.vr.dbClient.Begin()
 }
 
-func (mp *mergePlayer) Exec(sql string) (*sqltypes.Result, error) {
+func (mp *mergePlayer) Exec(ctx context.Context, sql string) (*sqltypes.Result, error) {
 	start := time.Now()
-	result, err := mp.vp.vr.dbClient.Execute(sql)
+	var result *sqltypes.Result
+	var err error
+	if mp.vp.batchMode {
+		result, err = mp.vp.query(ctx, sql)
+	} else {
+		// Without vplayer's own retry, see SetBatching.
+		result, err = mp.vp.vr.dbClient.Execute(sql)
+	}
 	mp.vp.vr.stats.QueryTimings.Record(mp.vp.phase, start)
 	mp.vp.vr.stats.QueryCount.Add(mp.vp.phase, 1)
 	return result, err
 }
 
 func (mp *mergePlayer) Commit() error {
-	return mp.vp.vr.dbClient.Commit()
+	return mp.vp.commit()
 }
 
 func (mp *mergePlayer) SavePosition(ctx context.Context, gtid string, timestamp int64) (stopped bool, err error) {

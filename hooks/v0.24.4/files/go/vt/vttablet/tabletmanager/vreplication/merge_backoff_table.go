@@ -222,22 +222,41 @@ func (mp *mergePlayer) hasForeignKeys(table string) (bool, error) {
 }
 
 // Render lets the plan write its statements down instead of running them.
-func (mp *mergePlayer) Render(change mergebackoff.Change) ([]string, error) {
-	tplan := change.Table.Plan.(*mergePlan).TablePlan
-	if change.Recreates() {
-		// An update of the primary key is written as a delete and an insert; of
-		// this one only the insert is left.
-		recreate := *tplan
-		recreate.HasExtraSourcePkColumns = true
-		recreate.Delete = nil
-		tplan = &recreate
-	}
+func (mp *mergePlayer) Render(changes []mergebackoff.Change) ([]string, error) {
 	var statements []string
-	_, err := tplan.applyChange(change.Row.CloneVT(), func(sql string) (*sqltypes.Result, error) {
+	write := func(sql string) (*sqltypes.Result, error) {
 		statements = append(statements, sql)
 		return &sqltypes.Result{}, nil
-	})
-	return statements, err
+	}
+	tplan := changes[0].Table.Plan.(*mergePlan).TablePlan
+	deletes := changes[0].Deletes()
+	if len(changes) > 1 && mp.maxBatchSize > 0 && tplan.Lastpk == nil && (!deletes || tplan.MultiDelete != nil) {
+		rows := make([]*binlogdatapb.RowChange, 0, len(changes))
+		for _, change := range changes {
+			rows = append(rows, change.Row)
+		}
+		apply := tplan.applyBulkInsertChanges
+		if deletes {
+			apply = tplan.applyBulkDeleteChanges
+		}
+		_, err := apply(rows, write, mp.maxBatchSize)
+		return statements, err
+	}
+	for _, change := range changes {
+		plan := tplan
+		if change.Recreates() {
+			// An update of the primary key is written as a delete and an insert;
+			// of this one only the insert is left.
+			recreate := *tplan
+			recreate.HasExtraSourcePkColumns = true
+			recreate.Delete = nil
+			plan = &recreate
+		}
+		if _, err := plan.applyChange(change.Row.CloneVT(), write); err != nil {
+			return nil, err
+		}
+	}
+	return statements, nil
 }
 
 // HolderQuery leaves it to MySQL to say what is equal: the values are compared
