@@ -41,7 +41,7 @@ climbs (ladder.go decides, resolution.go does):
     freed in between never touches the table.
  3. Wait (hub.go). The stream sleeps until a peer commits, which is announced in
     memory, own events arrive, or a timer runs out.
- 4. Joint commit (seats.go, joint.go, combine.go). Streams that are blocked stand
+ 4. Joint commit (seats.go, combine.go, joint.go, sweep.go). Streams that are blocked stand
     still. One of them commits its own and their transactions, as far as the
     values in conflict require, in one target transaction with all positions.
  5. Genuine (genuine.go). Once every stream has read past the moment at which the

@@ -240,68 +240,6 @@ func corrupt(what string) error {
 	return vterrors.Errorf(vtrpcpb.Code_INTERNAL, "the binary log holds %s", what)
 }
 
-// complete reports whether the after image of a change has a value for every
-// column.
-func complete(table *Table, change *binlogdatapb.RowChange) bool {
-	return carriesAll(table, change) && !hasJSONDiff(table, change)
-}
-
-// recreatable reports whether the row that an update leaves can be inserted from
-// its two images: a JSON difference can be applied to the before image's value.
-// With binlog_row_image=NOBLOB that value is missing, and looks like NULL.
-func recreatable(table *Table, change *binlogdatapb.RowChange) bool {
-	if !carriesAll(table, change) || change.Before == nil {
-		return false
-	}
-	for _, index := range jsonDiffs(table, change) {
-		if column(change.Before, index) == nil {
-			return false
-		}
-	}
-	return true
-}
-
-// carriesAll reports whether the after image carries every column, if only as a
-// difference.
-func carriesAll(table *Table, change *binlogdatapb.RowChange) bool {
-	if change.DataColumns == nil || change.DataColumns.Count == 0 {
-		return true
-	}
-	for i := range table.Columns {
-		if !bit(change.DataColumns.Cols, i) {
-			return false
-		}
-	}
-	return true
-}
-
-func hasJSONDiff(table *Table, change *binlogdatapb.RowChange) bool {
-	return len(jsonDiffs(table, change)) > 0
-}
-
-// jsonDiffs returns the columns whose after value is a difference to the before
-// value. The bitmap counts JSON columns only.
-func jsonDiffs(table *Table, change *binlogdatapb.RowChange) (columns []int) {
-	if change.JsonPartialValues == nil || change.JsonPartialValues.Count == 0 {
-		return nil
-	}
-	jsonIndex := 0
-	for i, isJSON := range table.JSON {
-		if !isJSON {
-			continue
-		}
-		if bit(change.JsonPartialValues.Cols, jsonIndex) && column(change.After, i) != nil {
-			columns = append(columns, i)
-		}
-		jsonIndex++
-	}
-	return columns
-}
-
-func bit(bitmap []byte, index int) bool {
-	return index/8 < len(bitmap) && bitmap[index/8]&(1<<(index%8)) != 0
-}
-
 // statements are the changes of a net effect in the order in which they are
 // written. Deletes free values, and come first; updates of rows whose keys stay
 // as they are neither free nor take any; inserts take values, and come last.
@@ -396,26 +334,4 @@ func (c *chain) carryKeys() []Change {
 		}
 	}
 	return carried
-}
-
-// carries reports whether the after image has a value for the column.
-func carries(change *binlogdatapb.RowChange, index int) bool {
-	return change.DataColumns == nil || change.DataColumns.Count == 0 || bit(change.DataColumns.Cols, index)
-}
-
-// withColumn returns a copy of an image with another value in one column.
-func withColumn(row *querypb.Row, index int, value []byte) *querypb.Row {
-	changed := &querypb.Row{Lengths: make([]int64, len(row.Lengths))}
-	for i := range row.Lengths {
-		v := column(row, i)
-		if i == index {
-			v = value
-		}
-		changed.Lengths[i] = int64(len(v))
-		if v == nil {
-			changed.Lengths[i] = -1
-		}
-		changed.Values = append(changed.Values, v...)
-	}
-	return changed
 }

@@ -17,7 +17,6 @@ limitations under the License.
 package mergebackoff
 
 import (
-	"bytes"
 	"encoding/binary"
 	"strings"
 
@@ -76,24 +75,6 @@ func (t *Table) unique(name string) *UniqueKey {
 	return nil
 }
 
-// column returns the bytes of a column of an image; nil is NULL, or a column
-// that the image does not carry.
-func column(row *querypb.Row, index int) []byte {
-	offset := int64(0)
-	for i, length := range row.Lengths {
-		if i == index {
-			if length < 0 {
-				return nil
-			}
-			return row.Values[offset : offset+length : offset+length]
-		}
-		if length > 0 {
-			offset += length
-		}
-	}
-	return nil
-}
-
 // rowKey is the identity of a row within its table. It goes by the bytes that
 // the image carries, each column with its length: whether two values are equal
 // to a collation is MySQL's business.
@@ -125,21 +106,6 @@ func rowKeyOf(values [][]byte) rowKey {
 		key = appendKeyPart(key, value)
 	}
 	return rowKey(key)
-}
-
-// sameColumns reports whether two images agree in these columns. Columns that
-// are not known agree in nothing.
-func sameColumns(columns []int, a, b *querypb.Row) bool {
-	if columns == nil {
-		return false
-	}
-	for _, index := range columns {
-		x, y := column(a, index), column(b, index)
-		if (x == nil) != (y == nil) || !bytes.Equal(x, y) {
-			return false
-		}
-	}
-	return true
 }
 
 // describe returns the key's values for people to read.

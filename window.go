@@ -50,6 +50,9 @@ type (
 		// first is the number of the first unit; they are counted on for as long as
 		// the window lives.
 		first int
+		// forgotten is what first was when touches were last cleared of former
+		// units.
+		forgotten int
 	}
 
 	// unit is a source transaction, or an event that only moves the position.
@@ -264,8 +267,13 @@ func (w *window) consume(events int) bool {
 	return true
 }
 
-// forget drops what is known of rows that only former units have touched.
+// forget drops what is known of rows that only former units have touched, once
+// there are enough of those to be worth a look at all rows.
 func (w *window) forget() {
+	if 2*(w.first-w.forgotten) < len(w.touches) {
+		return
+	}
+	w.forgotten = w.first
 	for key, touches := range w.touches {
 		for len(touches) > 0 && touches[0].unit < w.first {
 			touches = touches[1:]
