@@ -21,8 +21,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"time"
-
-	"vitess.io/vitess/go/vt/vterrors"
 )
 
 // CopyRetry decides what becomes of a stream whose copy phase met a duplicate
@@ -64,9 +62,9 @@ func (cr *CopyRetry) Wait(ctx context.Context, hub *Hub, config Config, err erro
 	since := cr.suspicion.since
 	switch {
 	case cr.suspicion.verdict != "":
-		return vterrors.Wrap(err, MessagePrefix+"giving up on "+c.what()+" in the copy phase: "+cr.suspicion.verdict)
+		return giveUp(c, MessagePrefix+"giving up on "+c.what()+" in the copy phase: "+cr.suspicion.verdict)
 	case config.Limit > 0 && now.Sub(since) >= config.Limit:
-		return vterrors.Wrap(err, MessagePrefix+"giving up on "+c.what()+" in the copy phase: it was not released within "+config.Limit.String())
+		return giveUp(c, MessagePrefix+"giving up on "+c.what()+" in the copy phase: it was not released within "+config.Limit.String())
 	}
 	if err := message(waitMessage(c, since, peers)); err != nil {
 		return err

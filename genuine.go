@@ -66,7 +66,7 @@ func (s *suspicion) suspect(what string, now time.Time, readings readings) {
 		return
 	}
 	if readings.past(s.since.Add(grace)) {
-		s.verdict = fmt.Sprintf("it is a genuine duplicate: this stream and all its peers have read more than %v past %s, when it was first seen, and none of them releases it",
+		s.verdict = fmt.Sprintf("it is a genuine duplicate: all these streams have read more than %v past %s, when it was first seen, and none releases it",
 			grace, s.since.UTC().Format(time.RFC3339))
 	}
 }

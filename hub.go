@@ -17,6 +17,7 @@ limitations under the License.
 package mergebackoff
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -112,6 +113,16 @@ func (h *Hub) Streams() []Stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.SortedFunc(maps.Values(h.streams), func(a, b Stream) int { return int(a.ID) - int(b.ID) })
+}
+
+// name names a stream for people.
+func (h *Hub) name(id int32) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s, ok := h.streams[id]; ok {
+		return s.String()
+	}
+	return fmt.Sprintf("stream %d", id)
 }
 
 // Peers returns the peers of stream id, see [Peers]. A stream that the hub does

@@ -21,6 +21,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"vitess.io/vitess/go/mysql/sqlerror"
 )
 
 // MessagePrefix begins every message that merge backoff writes.
@@ -38,11 +40,10 @@ func waitMessage(c conflict, since time.Time, peers []Stream) string {
 func (r *resolution) verdict(why string) string {
 	text := MessagePrefix + "giving up on " + r.ladder.last.what()
 	if c := r.collision; c != nil && c.kind == duplicateKey {
-		text += fmt.Sprintf(", which the row with primary key %s of this stream needs", c.change.Table.describe(c.row.row))
 		if c.holder.table != "" {
-			text += fmt.Sprintf(" and the row with primary key %s has, which was written by %s",
-				c.change.Table.describe(c.holder.row), oneOf(r.peers))
+			text += fmt.Sprintf(", held by the row with primary key %s of %s", c.change.Table.describe(c.holder.row), oneOf(r.peers))
 		}
+		text += fmt.Sprintf(", wanted by the row with primary key %s of %s", c.change.Table.describe(c.row.row), r.hub.name(r.config.ID))
 	}
 	text += ": " + why
 	if r.unfoldable != "" {
@@ -51,6 +52,20 @@ func (r *resolution) verdict(why string) string {
 		text += "; nothing could be taken in from behind " + r.window.closed
 	}
 	return text
+}
+
+// giveUp returns the error that ends a stream at a conflict. MySQL's own error
+// number stays, by which the controller knows that it is final; its text comes
+// last and without the query, since the message column takes 1000 characters.
+func giveUp(cause conflict, text string) error {
+	number, state, message := sqlerror.ERDupEntry, sqlerror.SSConstraintViolation, cause.err.Error()
+	if sqlErr, ok := sqlerror.NewSQLErrorFromError(cause.err).(*sqlerror.SQLError); ok {
+		number, state, message = sqlErr.Num, sqlErr.State, shorten(sqlErr.Message, 200)
+	}
+	if cause.key != "" {
+		message = fmt.Sprintf("Duplicate entry '%s' for key '%s'", shorten(cause.entry, 60), cause.key)
+	}
+	return sqlerror.NewSQLErrorf(number, state, "%s: %s", text, message)
 }
 
 // oneOf names the peer, or peers, one of which is meant.

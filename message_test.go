@@ -25,6 +25,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"vitess.io/vitess/go/mysql/sqlerror"
+	"vitess.io/vitess/go/vt/vterrors"
+
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
@@ -112,22 +115,38 @@ func TestVerdict(t *testing.T) {
 	table := testTable()
 	key := func(id any) chainKey { return chainKey{table: "t", row: table.key(image(id))} }
 	r := &resolution{
-		Backoff: &Backoff{peers: []Stream{running(2, "wf", filterOf("80-", "/.*", ""))}},
-		ladder:  &ladder{last: conflict{kind: duplicateKey, err: errors.New("x"), entry: "10", key: "t.uid_uk"}},
+		Backoff: &Backoff{
+			hub:    new(Hub),
+			config: Config{ID: 1},
+			peers:  []Stream{running(2, "wf", filterOf("80-", "/.*", ""))},
+		},
+		ladder: &ladder{last: conflict{kind: duplicateKey, err: errors.New("x"), entry: "10", key: "t.uid_uk"}},
 	}
 	assert.Equal(t, MessagePrefix+"giving up on the value '10' of key t.uid_uk: because", r.verdict("because"))
 
+	r.hub.Put(running(1, "wf", filterOf("-80", "/.*", "")))
 	r.collision = &collision{
 		conflict: r.ladder.last, change: Change{Table: table}, row: key(1), holder: key(2), index: "uid_uk",
 	}
 	text := r.verdict("because")
-	for _, want := range []string{"'10'", "t.uid_uk", "('1') of this stream", "('2')", "stream 2 (wf, source ks/80-)", "because"} {
+	for _, want := range []string{"'10'", "t.uid_uk", "('1') of stream 1 (wf, source ks/-80)", "('2') of stream 2 (wf, source ks/80-)", "because"} {
 		assert.Contains(t, text, want)
 	}
 	assertReadable(t, text)
 
 	r.unfoldable = "it holds a statement instead of rows"
 	assert.Contains(t, r.verdict("because"), r.unfoldable)
+}
+
+// TestGiveUp shows that the error which ends a stream keeps MySQL's number, by
+// which the controller knows that it is final, and stays short.
+func TestGiveUp(t *testing.T) {
+	mysqlErr := sqlerror.NewSQLErrorf(sqlerror.ERDupEntry, sqlerror.SSConstraintViolation, "Duplicate entry '%s' for key 't.uid_uk'", strings.Repeat("x", 500))
+	mysqlErr.Query = strings.Repeat("y", 5000)
+	err := giveUp(classify(vterrors.Wrap(mysqlErr, "error applying event")), "because")
+	assert.Equal(t, duplicateKey, classify(err).kind)
+	assert.ErrorContains(t, err, "because: Duplicate entry 'x")
+	assert.Less(t, len(err.Error()), 300)
 }
 
 func TestShorten(t *testing.T) {

@@ -22,8 +22,6 @@ import (
 	"math"
 	"time"
 
-	"vitess.io/vitess/go/vt/vterrors"
-
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
@@ -97,7 +95,7 @@ func (b *Backoff) tooLarge(cause conflict) error {
 	s := b.hub.suspicion(b.config.ID)
 	s.suspect(cause.key+" "+cause.entry, time.Now(), readings)
 	if cause.kind == duplicateKey && s.verdict != "" {
-		return vterrors.Wrap(cause.err, MessagePrefix+"giving up on "+cause.what()+" in a transaction that is too large to be reordered: "+s.verdict)
+		return giveUp(cause, MessagePrefix+"giving up on "+cause.what()+" in a transaction that is too large to be reordered: "+s.verdict)
 	}
 	return reread("it met a conflict (" + cause.what() + ") in a transaction that is too large to be kept in memory")
 }
@@ -136,7 +134,7 @@ func (r *resolution) run(ctx context.Context) error {
 			return nil
 		case deedGiveUp:
 			r.hub.counters.resolution(r.config.ID, GivenUp)
-			return vterrors.Wrap(r.ladder.last.err, r.verdict(next.why))
+			return giveUp(r.ladder.last, r.verdict(next.why))
 		}
 		if err != nil {
 			return err
