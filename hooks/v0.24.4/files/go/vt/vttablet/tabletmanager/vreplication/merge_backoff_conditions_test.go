@@ -44,6 +44,18 @@ func (m *mergeTest) query(query string) []string {
 	return lines
 }
 
+// values returns the values of a query's first column.
+func (m *mergeTest) values(query string) []string {
+	m.t.Helper()
+	qr, err := env.Mysqld.FetchSuperQuery(context.Background(), query)
+	require.NoError(m.t, err)
+	values := make([]string, 0, len(qr.Rows))
+	for _, row := range qr.Rows {
+		values = append(values, row[0].ToString())
+	}
+	return values
+}
+
 // difference returns the rows that the target has and the union of the sources
 // has not, and the other way round.
 func (m *mergeTest) difference() (surplus, missing []string) {
@@ -80,10 +92,29 @@ func (m *mergeTest) column(i int, name string) string {
 // stream returns the state and the message of stream i.
 func (m *mergeTest) stream(i int) (state, message string) {
 	m.t.Helper()
-	qr, err := env.Mysqld.FetchSuperQuery(context.Background(), "select state, message from _vt.vreplication where id="+strconv.Itoa(m.ids[i]))
+	qr, err := env.Mysqld.FetchSuperQuery(context.Background(), fmt.Sprintf("select state, message from _vt.vreplication where id=%d", m.ids[i]))
 	require.NoError(m.t, err)
 	require.Len(m.t, qr.Rows, 1)
 	return qr.Rows[0][0].ToString(), qr.Rows[0][1].ToString()
+}
+
+// isBlocked reports whether stream i says that it waits for a peer.
+func (m *mergeTest) isBlocked(i int) bool {
+	m.t.Helper()
+	state, message := m.stream(i)
+	return state == "Running" && strings.HasPrefix(message, "merge backoff: waiting")
+}
+
+// logged returns how much is in the log of stream i. An error, and so a restart,
+// adds to it.
+func (m *mergeTest) logged(i int) (rows int) {
+	m.t.Helper()
+	for _, n := range m.values(fmt.Sprintf("select count from _vt.vreplication_log where vrepl_id=%d", m.ids[i])) {
+		count, err := strconv.Atoi(n)
+		require.NoError(m.t, err)
+		rows += count
+	}
+	return rows
 }
 
 // waitFor waits until the condition holds, and fails with what it last said.
@@ -118,9 +149,10 @@ func (m *mergeTest) waitState(i int, want string) (message string) {
 func (m *mergeTest) waitBlocked(i int) (message string) {
 	m.t.Helper()
 	m.waitFor(fmt.Sprintf("stream %d waits for a peer", i), func() (bool, string) {
-		state, text := m.stream(i)
-		message = text
-		return state == "Running" && strings.HasPrefix(text, "merge backoff: waiting"), state + ": " + text
+		var state string
+		state, message = m.stream(i)
+		require.NotEqual(m.t, "Error", state, "stream %d: %s", i, message)
+		return m.isBlocked(i), state + ": " + message
 	})
 	return message
 }
@@ -193,6 +225,15 @@ func (m *mergeTest) waitLocked() (connection string) {
 		return true, ""
 	})
 	return connection
+}
+
+// lockTimeouts returns how many waits for a row lock have ended in MySQL's 1205
+// since the server started.
+func (m *mergeTest) lockTimeouts() int {
+	m.t.Helper()
+	n, err := strconv.Atoi(m.values("select sum_error_raised from performance_schema.events_errors_summary_global_by_error where error_number=1205")[0])
+	require.NoError(m.t, err)
+	return n
 }
 
 // sent returns the statements that stream 0 sends to the target for source
