@@ -32,8 +32,8 @@ func (r *resolution) combine(ctx context.Context, s situation) error {
 	if err := r.batching.isolate(); err != nil {
 		return err
 	}
-	if err := r.hub.seats.takeTurn(ctx); err != nil {
-		return io.EOF
+	if err := r.awaitTurn(ctx); err != nil {
+		return err
 	}
 	defer r.hub.seats.endTurn()
 	if done, err := r.takeOver(); done || err != nil {
@@ -47,7 +47,6 @@ func (r *resolution) combine(ctx context.Context, s situation) error {
 	if len(window.units) == 0 || window.units[0].refuse != "" {
 		return r.cannotFold(s)
 	}
-	readings := r.hub.readMeters(r.lookedUntil(), r.peers)
 	swept, err := r.sweep(ctx)
 	if swept {
 		return r.committed(err)
@@ -55,24 +54,96 @@ func (r *resolution) combine(ctx context.Context, s situation) error {
 	if err != nil {
 		return err
 	}
+	if r.mayBeSweptSoon() {
+		r.ladder.wait = true
+		return nil
+	}
+	return r.join(ctx, s)
+}
+
+// join makes a joint attempt. It needs the turn, and a window whose front unit
+// can be folded.
+func (r *resolution) join(ctx context.Context, s situation) error {
+	readings := r.hub.readMeters(r.lookedUntil(), r.peers)
 	j := newJoint(&r.hub.seats, r.seat)
-	if err := j.extend(j.leader, 1); err != nil {
+	begin := 1
+	if r.ladder.assumed {
+		begin = max(1, j.foldable(j.leader, r.reach))
+	}
+	if err := j.extend(j.leader, begin); err != nil {
 		r.unfoldable = err.Error()
 		return nil
 	}
-	c, err := j.run(ctx)
+	run := j.run
+	if begin >= minBatched {
+		// What is likely to go through is sent in batches. Where it fails is then
+		// not known, and does not matter.
+		if err := r.batching.restore(); err != nil {
+			return err
+		}
+		j.sweeping = true
+		run = j.try
+	}
+	c, err := run(ctx)
+	r.attempted = time.Now()
 	if err != nil && r.seat.committed == 0 {
 		return err
 	}
-	if c != nil {
-		r.collision = c
-		if c.kind == duplicateKey && c.member == j.leader && !c.open {
-			r.suspicion.suspect(c.what()+string(c.row.row)+string(c.holder.row), time.Now(), readings)
-		}
-		r.ladder.conflicted(c.conflict, s)
-		return nil
+	switch {
+	case c == nil && j.attempts == 1:
+		r.reach = 2 * j.leader.units
+		return r.committed(err)
+	case c == nil:
+		r.noteConflict()
+		r.reach = 1
+		return r.committed(err)
+	case begin > 1:
+		// Less may do.
+		r.reach = 1
+		return r.batching.isolate()
 	}
-	return r.committed(err)
+	r.collision = c
+	if c.kind == duplicateKey && c.member == j.leader && !c.open {
+		r.suspicion.suspect(c.what()+string(c.row.row)+string(c.holder.row), time.Now(), readings)
+	}
+	r.conflicted(c.conflict, s)
+	return nil
+}
+
+// minBatched is how many units an attempt takes at least to be sent in batches.
+const minBatched = 8
+
+// sweepPatience is how long a stream waits for its peers to read on, so that they
+// can be swept, from one joint attempt to the next.
+const sweepPatience = 50 * time.Millisecond
+
+// mayBeSweptSoon reports whether all streams conflict frequently and stand still,
+// and only have not read far enough to be swept.
+func (r *resolution) mayBeSweptSoon() bool {
+	return r.frequency.high() && r.roomLeft() && time.Since(r.attempted) < sweepPatience &&
+		r.allSeated(r.hub.seats.others(r.seat))
+}
+
+// awaitTurn waits for the turn, and reads on meanwhile.
+func (r *resolution) awaitTurn(ctx context.Context) error {
+	for {
+		var arrived <-chan struct{}
+		release := func() {}
+		if r.roomLeft() {
+			arrived, release = r.player.Arrived()
+		}
+		got, err := r.hub.seats.takeTurnUnless(ctx, arrived)
+		release()
+		if err != nil {
+			return io.EOF
+		}
+		if got {
+			return nil
+		}
+		if err := r.readOn(); err != nil {
+			return err
+		}
+	}
 }
 
 // committed goes on from what the stream has committed itself, as a leader. end
@@ -82,7 +153,9 @@ func (r *resolution) committed(end error) error {
 	if _, err := r.takeOver(); err != nil {
 		return err
 	}
-	r.standUp()
+	if !r.frequency.high() {
+		r.standUp()
+	}
 	return end
 }
 
@@ -185,7 +258,9 @@ func (r *resolution) takeOver() (done bool, err error) {
 		return true, err
 	}
 	r.commit(events)
-	r.frequent = r.seat.swept
+	if !r.seat.swept {
+		r.frequency.committed(units)
+	}
 	return true, r.progressed(units)
 }
 

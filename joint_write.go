@@ -182,7 +182,7 @@ func (j *joint) commit(ctx context.Context) (*collision, error) {
 	for _, m := range j.members {
 		m.committed = m.units
 		m.rung = j.rung()
-		m.swept = j.sweeping
+		m.swept = j.sweeping && len(j.members) > 1
 	}
 	if stopped {
 		return nil, io.EOF

@@ -35,14 +35,22 @@ type queue struct {
 	events []*binlogdatapb.VEvent
 	// next is the index of the first event that vplayer was not handed yet.
 	next int
-	// size is the sum of the row images of events, in bytes.
-	size int
+	// size is the sum of the row images of events, in bytes, and handed that of
+	// those before next.
+	size, handed int
 	// truncated is set when the events of an open transaction outgrew the bound
 	// and were let go: they can only be read again, from the saved position.
 	truncated bool
 	// skip is how many of the events to come were committed before vplayer was
 	// handed them.
 	skip int
+
+	// base is the number of events that were let go, by which ends are counted
+	// on: they are, for each COMMIT among the handed events, the number behind it.
+	base int
+	ends []int
+	// tail is set if there is anything to apply behind the last of them.
+	tail bool
 }
 
 // add appends what was fetched.
@@ -66,34 +74,49 @@ func (q *queue) take(event *binlogdatapb.VEvent) error {
 			"merge backoff: vplayer applies a %v event out of the order in which it was fetched", event.GetType())
 	}
 	q.next++
-	if q.size > maxRetained && q.next > 1 {
-		q.truncate()
+	q.handed += eventSize(event)
+	switch event.Type {
+	case binlogdatapb.VEventType_COMMIT:
+		q.ends = append(q.ends, q.base+q.next)
+		q.tail = false
+	case binlogdatapb.VEventType_HEARTBEAT, binlogdatapb.VEventType_BEGIN:
+		// Nothing to apply, and so nothing to stay open for.
+	default:
+		q.tail = true
+	}
+	if q.handed > maxRetained && q.next > 1 {
+		q.letGo(q.next)
+		q.truncated = true
 	}
 	return nil
 }
 
-// truncate lets the handed events go, because they are too large to keep.
-func (q *queue) truncate() {
-	handed := q.events[:q.next]
-	for i, event := range handed {
-		q.size -= eventSize(event)
-		handed[i] = nil
-	}
-	q.events = q.events[q.next:]
-	q.next = 0
-	q.truncated = true
-}
-
 // commit lets go of the first n events: they are committed on the target.
 func (q *queue) commit(n int) {
+	q.skip += max(n-q.next, 0)
+	q.letGo(n)
+	q.truncated = false
+}
+
+func (q *queue) letGo(n int) {
 	for i, event := range q.events[:n] {
-		q.size -= eventSize(event)
+		size := eventSize(event)
+		q.size -= size
+		if i < q.next {
+			q.handed -= size
+		}
 		q.events[i] = nil
 	}
 	q.events = q.events[n:]
-	q.skip += max(n-q.next, 0)
-	q.next = max(q.next-n, 0)
-	q.truncated = false
+	q.base += n
+	if n >= q.next {
+		q.next, q.ends, q.tail = 0, q.ends[:0], false
+		return
+	}
+	q.next -= n
+	for len(q.ends) > 0 && q.ends[0] <= q.base {
+		q.ends = q.ends[1:]
+	}
 }
 
 // skips reports whether the next event that vplayer comes to is committed
@@ -106,27 +129,23 @@ func (q *queue) skips() bool {
 	return true
 }
 
-// units returns, for each source transaction among the handed events, the index
-// behind its last event. Handed events behind the last COMMIT, of a transaction
-// that has not arrived whole, are a unit too, and open says so.
-func (q *queue) units() (ends []int, open bool) {
-	for i, event := range q.events[:q.next] {
-		if event.Type == binlogdatapb.VEventType_COMMIT {
-			ends = append(ends, i+1)
-		}
+// units returns the number of source transactions among the handed events. What
+// was handed of one that has not arrived whole is a unit too, the last, and open
+// says so.
+func (q *queue) units() (count int, open bool) {
+	if q.tail {
+		return len(q.ends) + 1, true
 	}
-	for i := lastOr(ends, 0); i < q.next; i++ {
-		switch q.events[i].Type {
-		case binlogdatapb.VEventType_HEARTBEAT, binlogdatapb.VEventType_BEGIN:
-			// Nothing to apply, and so nothing to stay open for.
-		default:
-			return append(ends, q.next), true
-		}
+	return len(q.ends), false
+}
+
+// end returns the index behind the last event of the first units. What follows
+// the last unit and needs not be applied belongs to it.
+func (q *queue) end(units int) int {
+	if count, _ := q.units(); units == count {
+		return q.next
 	}
-	if n := len(ends); n > 0 {
-		ends[n-1] = q.next
-	}
-	return ends, false
+	return q.ends[units-1] - q.base
 }
 
 // lastCommit returns the index of the last COMMIT before end, or -1.
@@ -137,13 +156,6 @@ func (q *queue) lastCommit(end int) int {
 		}
 	}
 	return -1
-}
-
-func lastOr(s []int, otherwise int) int {
-	if len(s) == 0 {
-		return otherwise
-	}
-	return s[len(s)-1]
 }
 
 // eventSize is what an event holds in memory as vreplication counts it: its row

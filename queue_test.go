@@ -101,9 +101,13 @@ func TestQueueUnits(t *testing.T) {
 			if handed == 0 {
 				handed = len(tt.events)
 			}
-			ends, open := queueOf(t, handed, tt.events...).units()
-			assert.Equal(t, tt.ends, ends)
+			q := queueOf(t, handed, tt.events...)
+			count, open := q.units()
+			assert.Equal(t, len(tt.ends), count)
 			assert.Equal(t, tt.open, open)
+			for i, end := range tt.ends {
+				assert.Equal(t, end, q.end(i+1))
+			}
 		})
 	}
 }

@@ -49,6 +49,13 @@ type resolution struct {
 	// collision is what the last joint attempt met.
 	collision *collision
 	suspicion suspicion
+	// noted is set once the conflict of the front transaction was counted.
+	noted bool
+	// reach is how many units an attempt begins with, while conflicts are
+	// frequent and none is known.
+	reach int
+	// attempted is when the last joint attempt ended.
+	attempted time.Time
 	// how is the highest rung that was needed.
 	how Resolution
 	// message is what the stream's row says now, if the resolution wrote it.
@@ -82,7 +89,7 @@ func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
 	if err != nil {
 		return err
 	}
-	r.ladder = newLadder(s, cause, b.frequent, b.config.Limit, b.config.Jitter)
+	r.ladder = newLadder(s, cause, b.frequency.high(), b.config.Limit, b.config.Jitter)
 	return r.run(ctx)
 }
 
@@ -147,10 +154,15 @@ func (r *resolution) situation() (situation, error) {
 	if err := r.lookUpPeers(); err != nil {
 		return situation{}, err
 	}
-	ends, open := r.queue.units()
+	units, open := r.queue.units()
+	if r.player.InTransaction() {
+		// What has arrived of the last transaction was replayed just now. It
+		// stays open, and there is nothing else left.
+		units = 0
+	}
 	return situation{
 		now:       time.Now(),
-		units:     len(ends),
+		units:     units,
 		open:      open,
 		havePeers: len(r.peers) > 0,
 		foldable:  r.unfoldable == "",
@@ -167,7 +179,8 @@ func (r *resolution) climb(rung Resolution) {
 
 // progressed notes that units of the stream were committed.
 func (r *resolution) progressed(units int) error {
-	r.ladder.progressed(units, r.frequent, time.Now())
+	r.ladder.progressed(units, r.frequency.high(), time.Now())
+	r.noted = false
 	r.collision = nil
 	r.suspicion = suspicion{}
 	r.unfoldable = ""
@@ -200,7 +213,7 @@ func (r *resolution) attempt(ctx context.Context, units int, s situation) error 
 	readings := r.hub.readMeters(r.readUntil, r.peers)
 	err := r.replay(ctx, units)
 	if err == nil {
-		r.frequent = false
+		r.frequency.committed(units)
 		return r.progressed(units)
 	}
 	c := classify(err)
@@ -217,16 +230,31 @@ func (r *resolution) attempt(ctx context.Context, units int, s situation) error 
 			return err
 		}
 	}
-	r.ladder.conflicted(c, s)
+	r.conflicted(c, s)
 	return nil
+}
+
+// conflicted tells the ladder of a conflict, and counts it if it is another one.
+func (r *resolution) conflicted(c conflict, s situation) {
+	r.ladder.conflicted(c, s)
+	if r.ladder.blocked() {
+		r.noteConflict()
+	}
+}
+
+// noteConflict counts the conflict of the front transaction, once.
+func (r *resolution) noteConflict() {
+	if !r.noted {
+		r.noted = true
+		r.frequency.conflict()
+	}
 }
 
 // replay applies the first units in one target transaction. A unit by itself is
 // applied statement by statement, so that the conflict comes at its row; several
 // are applied in vplayer's own way.
 func (r *resolution) replay(ctx context.Context, units int) error {
-	ends, _ := r.queue.units()
-	end := ends[units-1]
+	end := r.queue.end(units)
 	mode := r.batching.restore
 	if units == 1 {
 		mode = r.batching.isolate

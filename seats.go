@@ -73,17 +73,26 @@ func (s *seats) init() {
 
 // takeTurn waits for the turn. It gives up when the context is done.
 func (s *seats) takeTurn(ctx context.Context) error {
+	_, err := s.takeTurnUnless(ctx, nil)
+	return err
+}
+
+// takeTurnUnless waits for the turn, or for another event, and tells whether it
+// got the turn.
+func (s *seats) takeTurnUnless(ctx context.Context, event <-chan struct{}) (got bool, err error) {
 	s.init()
 	// A stream that is being stopped makes no further attempt, even if the turn
 	// is free.
 	if err := ctx.Err(); err != nil {
-		return err
+		return false, err
 	}
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
 	case <-s.turn:
-		return nil
+		return true, nil
+	case <-event:
+		return false, nil
 	}
 }
 

@@ -61,9 +61,7 @@ type (
 		// vplayer gets it before it fetches anew.
 		leftover [][]*binlogdatapb.VEvent
 
-		// frequent is set while conflicts come so often that the streams are
-		// swept: the next one is not looked for by replaying.
-		frequent bool
+		frequency frequency
 
 		meter *meter
 		// readUntil is what the meter comes to once everything that was fetched
@@ -93,6 +91,7 @@ func New(player Player, hub *Hub, config Config) *Backoff {
 		batching:    batching{player: player},
 		meter:       hub.meter(config.ID),
 		clockOffset: math.MaxInt64,
+		frequency:   newFrequency(),
 		// Not the hub's generation, whatever it is: the first fetch looks.
 		generation: hub.Generation() - 1,
 	}
@@ -259,6 +258,8 @@ func conflicts(event *binlogdatapb.VEvent) bool {
 // settle is called when everything that was handed to vplayer is applied and no
 // transaction is open: it is committed, or there was nothing to commit.
 func (b *Backoff) settle(committed bool) error {
+	units, _ := b.queue.units()
+	b.frequency.committed(units)
 	b.queue.commit(b.queue.next)
 	b.player.Mark()
 	if committed {

@@ -1,0 +1,56 @@
+/*
+Copyright 2026 The Vitess Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package mergebackoff
+
+// frequency tells whether a stream meets conflicts so often that it does better
+// to stand still with its peers, and be swept, than to look for each conflict by
+// replaying.
+type frequency struct {
+	// since counts the units that were committed since the last conflict, but for
+	// those that were swept: nobody knows how many of them were in conflict.
+	since int
+	// average is the smoothed number of units from conflict to conflict.
+	average float64
+}
+
+const (
+	// rareConflicts is the average that a stream begins with.
+	rareConflicts = 1000
+	// frequentConflicts is the average below which conflicts are frequent. One in
+	// 64 costs, with the replays that it takes to find it, about what the 64 do.
+	frequentConflicts = 64
+)
+
+func newFrequency() frequency {
+	return frequency{average: rareConflicts}
+}
+
+// committed counts units that were committed.
+func (f *frequency) committed(units int) {
+	f.since += units
+}
+
+// conflict counts a conflict.
+func (f *frequency) conflict() {
+	f.average = (f.average + float64(f.since)) / 2
+	f.since = 0
+}
+
+// high reports whether conflicts are frequent.
+func (f *frequency) high() bool {
+	return f.average < frequentConflicts
+}
