@@ -27,16 +27,13 @@ type frequency struct {
 	average float64
 }
 
-const (
-	// rareConflicts is the average that a stream begins with.
-	rareConflicts = 1000
-	// frequentConflicts is the average below which conflicts are frequent. One in
-	// 64 costs, with the replays that it takes to find it, about what the 64 do.
-	frequentConflicts = 64
-)
+// frequentConflicts is the average below which conflicts are frequent. To find one
+// of them in a backlog takes replays of some multiple of the units in front of it.
+const frequentConflicts = 512
 
 func newFrequency() frequency {
-	return frequency{average: rareConflicts}
+	// The first conflict decides, by how many units came before it.
+	return frequency{average: frequentConflicts}
 }
 
 // committed counts units that were committed.

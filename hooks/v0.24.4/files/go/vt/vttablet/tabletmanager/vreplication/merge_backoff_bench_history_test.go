@@ -27,6 +27,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,10 +87,10 @@ type (
 
 // recordHistory writes a backlog to the sources, of which percent of the
 // transactions release or take a hot value, and records it.
-func recordHistory(t *testing.T, dir, name string, streams, transactions, percent int) *benchHistory {
+func recordHistory(t *testing.T, dir, name string, streams, transactions int, percent float64) *benchHistory {
 	t.Helper()
 	m := newMergeTest(t, streams, mergeDDL)
-	w := &benchWriter{rand: rand.New(rand.NewPCG(uint64(streams), uint64(percent))), shards: make([]benchShard, streams), next: benchHotValues}
+	w := &benchWriter{rand: rand.New(rand.NewPCG(uint64(streams), uint64(percent*1000))), shards: make([]benchShard, streams), next: benchHotValues}
 	for i := range w.hot {
 		w.hot[i].shard = i % streams
 	}
@@ -120,12 +121,13 @@ func (m *mergeTest) record(dir, name string, transactions int, statement func() 
 		}
 	}
 	until := primaryPositionParsed(m.t)
+	retime := benchRetime(m.t, history.start, until)
 	var sources []string
 	for i, source := range m.sources {
 		if i == 0 {
 			benchProgress("  recording the backlog %q", name)
 		}
-		history.sources[i] = m.recordSource(filepath.Join(dir, fmt.Sprintf("%s-%d", name, i)), source, history.start, until)
+		history.sources[i] = m.recordSource(filepath.Join(dir, fmt.Sprintf("%s-%d", name, i)), source, history.start, until, retime)
 		sources = append(sources, "select * from vttest."+source)
 	}
 	history.union = m.checksum("(" + strings.Join(sources, " union all ") + ") sources")
@@ -152,7 +154,7 @@ func (m *mergeTest) checksum(table string) string {
 // recordSource writes what the vstreamer sends of a source table to a file,
 // message by message. Transactions of other tables are left out: they are those
 // of other sources, which have binary logs of their own in production.
-func (m *mergeTest) recordSource(file, source, start string, until replication.Position) benchRecording {
+func (m *mergeTest) recordSource(file, source, start string, until replication.Position, retime func(events []*binlogdatapb.VEvent, at replication.Position)) benchRecording {
 	m.t.Helper()
 	recording := benchRecording{file: file}
 	f, err := os.Create(file)
@@ -177,6 +179,7 @@ func (m *mergeTest) recordSource(file, source, start string, until replication.P
 		if rows {
 			recording.transactions++
 			recording.end = reached
+			retime(events, reached)
 			message, err := (&binlogdatapb.VStreamResponse{Events: events}).MarshalVT()
 			if err != nil {
 				return err
@@ -195,6 +198,33 @@ func (m *mergeTest) recordSource(file, source, start string, until replication.P
 	}
 	require.NoError(m.t, out.Flush())
 	return recording
+}
+
+// benchRetime returns a function that sets the source's time of a transaction, as
+// if all sources together had made so many a second as was asked for: a backlog
+// is written here in seconds that would otherwise cover minutes or hours.
+func benchRetime(t *testing.T, start string, until replication.Position) func(events []*binlogdatapb.VEvent, at replication.Position) {
+	t.Helper()
+	rate := benchNumber(t, "MERGE_BACKOFF_BENCH_RATE", 0)
+	if rate == 0 {
+		return func([]*binlogdatapb.VEvent, replication.Position) {}
+	}
+	number := func(pos replication.Position) int64 {
+		text := pos.String()
+		n, err := strconv.ParseInt(text[strings.LastIndexAny(text, ":-")+1:], 10, 64)
+		require.NoError(t, err, text)
+		return n
+	}
+	from, err := replication.DecodePosition(start)
+	require.NoError(t, err)
+	begin := time.Now().Unix() - (number(until)-number(from))/int64(rate)
+	return func(events []*binlogdatapb.VEvent, at replication.Position) {
+		for _, event := range events {
+			if event.Timestamp != 0 {
+				event.Timestamp = begin + (number(at)-number(from))/int64(rate)
+			}
+		}
+	}
 }
 
 // play sends the recording from a position on, and heartbeats after its end, as
@@ -278,8 +308,8 @@ func benchPosition(events []*binlogdatapb.VEvent) replication.Position {
 
 // transaction makes up the next source transaction: the number of its source,
 // and a statement, in which {} stands for the source's table.
-func (w *benchWriter) transaction(percent int) string {
-	if w.rand.IntN(100) < percent {
+func (w *benchWriter) transaction(percent float64) string {
+	if w.rand.Float64()*100 < percent {
 		return w.hotTransaction(w.rand.IntN(benchHotValues))
 	}
 	shard := w.rand.IntN(len(w.shards))

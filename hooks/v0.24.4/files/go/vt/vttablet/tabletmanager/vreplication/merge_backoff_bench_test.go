@@ -48,7 +48,7 @@ type (
 		name    string
 		streams int
 		// percent of the source transactions hand over a hot value.
-		percent int
+		percent float64
 		stock   bool
 		// against is the case that the rate is divided by, and atLeast what the
 		// ratio shall be.
@@ -73,7 +73,7 @@ type (
 	benchResult struct {
 		Name         string       `json:"name"`
 		Streams      int          `json:"streams"`
-		Percent      int          `json:"percent"`
+		Percent      float64      `json:"percent"`
 		Transactions int          `json:"transactions"`
 		Against      string       `json:"against,omitempty"`
 		AtLeast      float64      `json:"at_least,omitempty"`
@@ -149,6 +149,9 @@ func benchNumber(t *testing.T, name string, otherwise int) int {
 //	MERGE_BACKOFF_BENCH_TRANSACTIONS  the size of a backlog, 100000
 //	MERGE_BACKOFF_BENCH_ROUNDS        how often each is drained, 3
 //	MERGE_BACKOFF_BENCH_CASES         a regular expression for the cases to run
+//	MERGE_BACKOFF_BENCH_PERCENT       further percentages of hand-overs, "0.2 1"
+//	MERGE_BACKOFF_BENCH_RATE          how many transactions the sources are to have
+//	                                  made a second; as fast as they could
 //	MERGE_BACKOFF_BENCH_PROFILE       a folder for a CPU profile of each drain
 func TestMergeBackoffBench(t *testing.T) {
 	dir := os.Getenv("MERGE_BACKOFF_BENCH")
@@ -164,7 +167,13 @@ func TestMergeBackoffBench(t *testing.T) {
 	selected := regexp.MustCompile(os.Getenv("MERGE_BACKOFF_BENCH_CASES"))
 
 	report := &benchReport{MySQL: testenv.MySQLVersion, Go: runtime.Version(), CPUs: runtime.NumCPU(), Transactions: transactions}
-	cases := slices.DeleteFunc(slices.Clone(benchCases), func(c benchCase) bool { return !selected.MatchString(c.name) })
+	cases := slices.Clone(benchCases)
+	for _, text := range strings.Fields(os.Getenv("MERGE_BACKOFF_BENCH_PERCENT")) {
+		percent, err := strconv.ParseFloat(text, 64)
+		require.NoError(t, err, text)
+		cases = append(cases, benchCase{name: fmt.Sprintf("3 streams, %s %% hand-overs", text), streams: 3, percent: percent, against: benchNone})
+	}
+	cases = slices.DeleteFunc(cases, func(c benchCase) bool { return !selected.MatchString(c.name) })
 	backlogs := t.TempDir()
 	histories := make(map[string]*benchHistory)
 	for _, c := range cases {
@@ -206,7 +215,7 @@ func TestMergeBackoffBench(t *testing.T) {
 }
 
 func (c benchCase) history() string {
-	return fmt.Sprintf("%d streams, %d %%", c.streams, c.percent)
+	return fmt.Sprintf("%d streams, %v %%", c.streams, c.percent)
 }
 
 // drain has the streams of a case drain a backlog.
@@ -432,8 +441,11 @@ func (r *benchReport) table() string {
 			rungs = append(rungs, strconv.FormatInt(result.Median.Resolutions[how], 10))
 		}
 		ratio, goal, verdict := "", "", ""
+		if result.Against != "" {
+			ratio = fmt.Sprintf("%.3f", result.Ratio)
+		}
 		if result.AtLeast > 0 {
-			ratio, goal = fmt.Sprintf("%.3f", result.Ratio), fmt.Sprintf("%.2f", result.AtLeast)
+			goal = fmt.Sprintf("%.2f", result.AtLeast)
 			verdict = benchVerdict(result.Ratio >= result.AtLeast)
 		}
 		fmt.Fprintf(&b, "%-29s %9.0f %7.1f %9d %9d %9d %9.0f  %-35s %6s %6s %s\n", result.Name,
