@@ -49,7 +49,17 @@ func (j *joint) try(ctx context.Context) (*collision, error) {
 func (j *joint) write(ctx context.Context) (*collision, error) {
 	effects := make([]statements, len(j.members))
 	for i, m := range j.members {
-		effects[i] = m.net.statements()
+		// A batch has no results to go by. What it cannot do, the attempt that
+		// follows it can.
+		effects[i] = m.net.statements(!j.sweeping)
+		for _, x := range effects[i].exchanges {
+			insertion, c, err := x.run(ctx, j, m)
+			if c != nil || err != nil {
+				return c, err
+			}
+			effects[i].deletes = append(effects[i].deletes, x.deletion)
+			effects[i].inserts = append(effects[i].inserts, insertion)
+		}
 	}
 	for _, pick := range []func(statements) []Change{
 		func(s statements) []Change { return s.deletes },

@@ -651,6 +651,12 @@ func (p *Player) HolderQuery(change mergebackoff.Change, key *mergebackoff.Uniqu
 	return p.DB.register(statement{text: "select " + find, table: def, find: find}), nil
 }
 
+func (p *Player) RowQuery(deletion mergebackoff.Change) (string, error) {
+	def := deletion.Table.Plan.(*TableDef)
+	key := def.key(rowOf(deletion.Row.Before))
+	return p.DB.register(statement{text: "select * " + key, table: def, find: key, whole: true}), nil
+}
+
 // render is TablePlan.applyChange. Like that it writes to the change.
 func (p *Player) render(def *TableDef, change *binlogdatapb.RowChange, recreates bool) ([]string, error) {
 	var before, after Row

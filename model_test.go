@@ -123,6 +123,8 @@ type (
 		insert         Row
 		// find the row with this unique value.
 		find string
+		// whole is set if all columns of that row are asked for.
+		whole bool
 		// stream is the row in _vt.vreplication to change.
 		stream int32
 		change func(*StreamRow)
@@ -393,7 +395,15 @@ func (tx *Tx) find(s statement) (*sqltypes.Result, error) {
 	}
 	if row := tx.row(key); row != nil {
 		var values []sqltypes.Value
-		for _, value := range pick(row, s.table.Key) {
+		asked := pick(row, s.table.Key)
+		if s.whole {
+			asked = row
+		}
+		for _, value := range asked {
+			if s.whole && value == Null {
+				values = append(values, sqltypes.NULL)
+				continue
+			}
 			values = append(values, sqltypes.NewVarBinary(value))
 		}
 		result.Rows = append(result.Rows, values)

@@ -245,19 +245,24 @@ func corrupt(what string) error {
 // as they are neither free nor take any; inserts take values, and come last.
 type statements struct {
 	deletes, updates, inserts []Change
+	// exchanges are rows that are deleted and inserted again, of which the
+	// images do not carry every column.
+	exchanges []exchange
 }
 
-// statements returns what the net effect comes to.
-func (ne *netEffect) statements() statements {
+// statements returns what the net effect comes to. Without exchanges a row whose
+// images are not complete is updated where it stands, which does not do if it
+// trades its value with another row.
+func (ne *netEffect) statements(exchanges bool) statements {
 	var s statements
 	for _, c := range ne.order {
-		c.write(&s)
+		c.write(&s, exchanges)
 	}
 	s.updates = append(s.updates, ne.asIs...)
 	return s
 }
 
-func (c *chain) write(s *statements) {
+func (c *chain) write(s *statements, exchanges bool) {
 	switch {
 	case len(c.steps) == 0 || c.born:
 		if c.exists() {
@@ -267,6 +272,8 @@ func (c *chain) write(s *statements) {
 	case c.keysChange() && c.last().Table.KeepRow == "" && recreatable(c.last().Table, c.last().Row):
 		s.deletes = append(s.deletes, c.first)
 		s.inserts = append(s.inserts, c.recreate())
+	case exchanges && c.exchangeable():
+		s.exchanges = append(s.exchanges, c.exchange())
 	default:
 		s.updates = append(s.updates, c.carryKeys()...)
 	}
@@ -316,22 +323,28 @@ func (c *chain) carryKeys() []Change {
 	last := c.last()
 	carried := slices.Clone(c.steps)
 	for i, step := range c.steps[:len(c.steps)-1] {
-		if step.Table != last.Table {
-			continue
-		}
-		after := step.Row.After
-		for _, key := range last.Table.Unique {
-			for _, index := range key.Columns {
-				if carries(last.Row, index) && carries(step.Row, index) && !last.Table.JSON[index] {
-					after = withColumn(after, index, column(last.Row.After, index))
-				}
-			}
-		}
-		// The images are shared, the change is not.
-		carried[i].Row = &binlogdatapb.RowChange{
-			Before: step.Row.Before, After: after,
-			DataColumns: step.Row.DataColumns, JsonPartialValues: step.Row.JsonPartialValues,
+		if step.Table == last.Table {
+			carried[i] = step.withKeys(last.Row.After, func(index int) bool { return carries(last.Row, index) })
 		}
 	}
 	return carried
+}
+
+// withKeys returns the change with the values that another image has in the
+// columns of the unique indexes, as far as both images carry them.
+func (c Change) withKeys(image *querypb.Row, carried func(index int) bool) Change {
+	after := c.Row.After
+	for _, key := range c.Table.Unique {
+		for _, index := range key.Columns {
+			if carried(index) && carries(c.Row, index) && !c.Table.JSON[index] {
+				after = withColumn(after, index, column(image, index))
+			}
+		}
+	}
+	// The images are shared, the change is not.
+	c.Row = &binlogdatapb.RowChange{
+		Before: c.Row.Before, After: after,
+		DataColumns: c.Row.DataColumns, JsonPartialValues: c.Row.JsonPartialValues,
+	}
+	return c
 }

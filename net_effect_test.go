@@ -321,7 +321,7 @@ func TestNetEffect(t *testing.T) {
 			require.NoError(t, err)
 			for range 2 {
 				// An attempt that fails is made again.
-				s := ne.statements()
+				s := ne.statements(false)
 				assert.Equal(t, tt.deletes, written(s.deletes), "deletes")
 				assert.Equal(t, tt.updates, written(s.updates), "updates")
 				assert.Equal(t, tt.inserts, written(s.inserts), "inserts")
@@ -341,7 +341,7 @@ func TestNetEffectOverTwoPlans(t *testing.T) {
 	ne := newNetEffect()
 	require.NoError(t, ne.add(older, rowsOf("t", updateOf(image(1, 10, "a", "{}"), image(1, 20, "a", "{}"))).RowEvent))
 	require.NoError(t, ne.add(newer, rowsOf("t", updateOf(image(1, 20, "a", "{}"), image(1, 10, "b", "{}"))).RowEvent))
-	s := ne.statements()
+	s := ne.statements(false)
 	require.Len(t, s.deletes, 1)
 	require.Len(t, s.inserts, 1)
 	assert.Same(t, older, s.deletes[0].Table)

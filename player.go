@@ -89,6 +89,10 @@ type Player interface {
 	// Render returns the statements that make these changes. More than one are
 	// all deletes, or all inserts of complete rows, of one table.
 	Render(changes []Change) ([]string, error)
+	// RowQuery returns a query for all columns of the row that a deletion
+	// deletes, in the order of a row image; a column that the plan does not
+	// write may have any value.
+	RowQuery(deletion Change) (string, error)
 	// HolderQuery returns a query for the primary key, in the order of
 	// Table.Key, of the row that has the values that the change is about to
 	// write into the unique index. It is empty if no such query can be made.

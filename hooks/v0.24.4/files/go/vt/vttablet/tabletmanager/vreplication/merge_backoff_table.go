@@ -127,6 +127,9 @@ func (mp *mergePlayer) judge(table *mergebackoff.Table, plan *mergePlan) error {
 	case !hasRowIdentity(table, mp.vp.vr.colInfoMap[table.Name]):
 		table.Refuse = "it has no primary key, nor an equivalent"
 	}
+	if len(plan.ConvertCharset) > 0 || len(plan.ConvertIntToEnum) > 0 {
+		table.KeepRow = "its values are converted"
+	}
 	for _, info := range mp.vp.vr.colInfoMap[table.Name] {
 		if !info.IsGenerated && findCol(sqlparser.NewIdentifierCI(info.Name), tpb.colExprs) == nil {
 			table.KeepRow = "column " + info.Name + " is not written by this workflow"
@@ -257,6 +260,29 @@ func (mp *mergePlayer) Render(changes []mergebackoff.Change) ([]string, error) {
 		}
 	}
 	return statements, nil
+}
+
+// RowQuery finds the row as the plan's own DELETE does.
+func (mp *mergePlayer) RowQuery(deletion mergebackoff.Change) (string, error) {
+	statements, err := mp.Render([]mergebackoff.Change{deletion})
+	if err != nil {
+		return "", err
+	}
+	plan := deletion.Table.Plan.(*mergePlan)
+	start := "delete from " + sqlparser.String(plan.TablePlanBuilder.name)
+	if len(statements) != 1 || !strings.HasPrefix(statements[0], start) {
+		return "", vterrors.Errorf(vtrpcpb.Code_INTERNAL, "merge backoff: a row of table %s is not deleted by one DELETE", deletion.Table.Name)
+	}
+	columns := make([]string, len(plan.Fields))
+	for i := range columns {
+		columns[i] = "null"
+	}
+	for _, cexpr := range plan.TablePlanBuilder.colExprs {
+		if field := plan.source(cexpr); field >= 0 && !cexpr.isGenerated {
+			columns[field] = sqlescape.EscapeID(cexpr.colName.String())
+		}
+	}
+	return "select " + strings.Join(columns, ", ") + " from " + strings.TrimPrefix(statements[0], "delete from "), nil
 }
 
 // HolderQuery leaves it to MySQL to say what is equal: the values are compared
