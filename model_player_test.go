@@ -209,6 +209,9 @@ func (p *Player) fetch(ctx context.Context) ([][]*binlogdatapb.VEvent, error) {
 	case <-p.Relay.arrived():
 	case <-timer.C:
 	}
+	if ctx.Err() != nil {
+		return nil, io.EOF
+	}
 	if err := p.enter("Fetch"); err != nil {
 		return nil, err
 	}
@@ -273,6 +276,11 @@ func (p *Player) Lose() {
 	if p.tx != nil {
 		p.tx.Rollback()
 	}
+}
+
+// Idle reports whether the player holds no lock, or waits for one.
+func (p *Player) Idle() bool {
+	return p.tx == nil || p.tx.Waits()
 }
 
 // outside blames a call that must not be made within a transaction.
@@ -350,8 +358,7 @@ func (p *Player) Apply(ctx context.Context, event *binlogdatapb.VEvent, mustSave
 func (p *Player) recordHeartbeat() error {
 	p.Heartbeats.Add(1)
 	now := time.Now()
-	_, err := p.DB.Exec(nil, p.streamUpdate("heartbeat "+now.Format(time.StampMilli), func(row *StreamRow) { row.Heartbeat = now }))
-	return err
+	return p.DB.Do(p.ID, p.streamUpdate("heartbeat "+now.Format(time.StampMilli), func(row *StreamRow) { row.Heartbeat = now }))
 }
 
 // streamUpdate is an update of the stream's row in _vt.vreplication.
@@ -406,8 +413,7 @@ func (p *Player) begin() {
 func (p *Player) query(ctx context.Context, sql string) error {
 	switch {
 	case !p.inTx:
-		_, err := p.DB.Exec(nil, sql)
-		return err
+		return p.DB.Do(p.ID, sql)
 	case p.batching:
 		if p.queuedSize+len(sql) > p.MaxBatch {
 			if err := p.flush(); err != nil {
@@ -597,8 +603,7 @@ func (p *Player) SetMessage(message string) error {
 	if err := p.enter("SetMessage"); err != nil {
 		return err
 	}
-	_, err := p.DB.Exec(nil, p.streamUpdate("message "+message, func(row *StreamRow) { row.Message = message }))
-	return err
+	return p.DB.Do(p.ID, p.streamUpdate("message "+message, func(row *StreamRow) { row.Message = message }))
 }
 
 func (p *Player) Table(name string) (*mergebackoff.Table, error) { return p.plans[name], nil }

@@ -65,8 +65,9 @@ type (
 	Database struct {
 		// LockWait is how long a statement waits for a lock.
 		LockWait time.Duration
-		// Pause, if set, is called before a statement that waited goes on.
-		Pause func()
+		// Pause, if set, is called before a statement of a connection that waited for
+		// a lock goes on.
+		Pause func(id int32)
 		// Committed, if set, is called after each commit that changed anything, with
 		// the positions that it saved.
 		Committed func(tx *Tx, positions map[int32]string)
@@ -302,28 +303,26 @@ func (tx *Tx) end() {
 	tx.db.released = make(chan struct{})
 }
 
-// Locks tells how many locks the transaction holds.
-func (tx *Tx) Locks() int {
-	tx.db.mu.Lock()
-	defer tx.db.mu.Unlock()
-	if tx.ended {
-		return 0
+// Do runs a statement of a connection by itself.
+func (db *Database) Do(id int32, sql string) error {
+	tx := db.Begin(id)
+	if _, err := db.Exec(tx, sql); err != nil {
+		tx.Rollback()
+		return err
 	}
-	return len(tx.locks)
+	tx.Commit()
+	return nil
 }
 
-// Exec runs a statement in a transaction, or by itself.
+// Waits reports whether the transaction waits for a lock, or has none.
+func (tx *Tx) Waits() bool {
+	tx.db.mu.Lock()
+	defer tx.db.mu.Unlock()
+	return tx.ended || tx.wants != "" || len(tx.locks) == 0
+}
+
+// Exec runs a statement in a transaction.
 func (db *Database) Exec(tx *Tx, sql string) (*sqltypes.Result, error) {
-	if tx == nil {
-		tx = db.Begin(0)
-		result, err := db.Exec(tx, sql)
-		if err != nil {
-			tx.Rollback()
-			return nil, err
-		}
-		tx.Commit()
-		return result, nil
-	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	s, ok := db.statements[sql]
@@ -570,10 +569,14 @@ func (tx *Tx) acquire(name string, exclusive bool) error {
 		select {
 		case <-released:
 		case <-timeout:
-			timedOut = true
+			select {
+			case <-released:
+			default:
+				timedOut = true
+			}
 		}
 		if db.Pause != nil {
-			db.Pause()
+			db.Pause(tx.id)
 		}
 		db.mu.Lock()
 		if tx.ended {

@@ -1,0 +1,470 @@
+/*
+Copyright 2026 The Vitess Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+type (
+	// History is what happens to a merge, in order.
+	History struct {
+		Streams int
+		// Tables are the definitions of the tables, by name.
+		Tables  map[string]string
+		Images  Images
+		Batches bool
+		// Genuine is set if the sources end with a duplicate.
+		Genuine bool
+		Actions []Action
+	}
+
+	// Action is one thing that happens.
+	Action struct {
+		Kind Kind
+		// Stream is the source, or the stream, that it happens to.
+		Stream int
+		// SQL are the statements of a transaction on the source.
+		SQL []string
+		// And are transactions on other sources which the application makes
+		// together with this one: the sources' union is valid before the first
+		// and after the last.
+		And []Action
+		// For is how long a sleep takes.
+		For time.Duration
+	}
+
+	// Kind is what an action is.
+	Kind string
+)
+
+const (
+	Transaction Kind = "tx"
+	DDL         Kind = "ddl"
+	Stop        Kind = "stop"
+	Start       Kind = "start"
+	// Crash is the end of the whole process, which is started again.
+	Crash Kind = "crash"
+	// Lose is the loss of the connection of one stream.
+	Lose  Kind = "lose"
+	Sleep Kind = "sleep"
+)
+
+// schemas are what a history's tables are chosen from.
+var schemas = []map[string]string{
+	{"t": "(id bigint, uid bigint, val varchar(64), primary key(id), unique key uid_uk(uid))"},
+	{"t": "(id bigint, a bigint, b bigint, c bigint, val varchar(64), primary key(id), unique key ab(a,b), unique key c_uk(c))"},
+	{"t": "(id bigint, uid bigint, doc json, body blob, primary key(id), unique key uid_uk(uid))"},
+	{"t": "(p bigint, q bigint, uid bigint, val varchar(64), primary key(p,q), unique key uid_uk(uid))"},
+	{
+		"t":   "(id bigint, uid bigint, val varchar(64), primary key(id), unique key uid_uk(uid))",
+		"t_b": "(id bigint, u bigint, w bigint, doc json, primary key(id), unique key u_uk(u), unique key w_uk(w))",
+	},
+}
+
+// Tables parses the definitions.
+func (h *History) tables() ([]*TableDef, error) {
+	var tables []*TableDef
+	for _, name := range slices.Sorted(maps.Keys(h.Tables)) {
+		table, err := ParseTable(name, h.Tables[name])
+		if err != nil {
+			return nil, err
+		}
+		tables = append(tables, table)
+	}
+	return tables, nil
+}
+
+// generator makes a history that is valid at every instant.
+type generator struct {
+	rng    *rand.Rand
+	world  *World
+	images Images
+	values int
+	ids    int
+	docs   int
+}
+
+// Generate makes the history of a seed.
+func Generate(seed uint64, genuine bool) (*History, error) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	h := &History{
+		Streams: 2 + min(rng.IntN(5), rng.IntN(5)),
+		Tables:  schemas[rng.IntN(len(schemas))],
+		Images:  Images{NoBlob: rng.IntN(2) == 0, PartialJSON: rng.IntN(2) == 0},
+		Batches: rng.IntN(2) == 0,
+		Genuine: genuine,
+	}
+	tables, err := h.tables()
+	if err != nil {
+		return nil, err
+	}
+	g := &generator{rng: rng, images: h.Images, world: NewWorld(h.Streams, tables...), values: 2 + rng.IntN(5), ids: h.Streams + 1 + rng.IntN(6)}
+	length := 10 + rng.IntN(60)
+	running := make([]bool, h.Streams)
+	for i := range running {
+		if running[i] = rng.IntN(3) > 0; running[i] {
+			h.Actions = append(h.Actions, Action{Kind: Start, Stream: i})
+		}
+	}
+	// Faults are rare, and only in some histories.
+	faults := rng.IntN(2) == 0
+	for len(h.Actions) < length {
+		stream := rng.IntN(h.Streams)
+		switch n := rng.IntN(100); {
+		case n < 4:
+			h.Actions = append(h.Actions, Action{Kind: DDL, Stream: stream})
+		case n < 12:
+			kind := Start
+			if running[stream] {
+				kind = Stop
+			}
+			running[stream] = !running[stream]
+			h.Actions = append(h.Actions, Action{Kind: kind, Stream: stream})
+		case n < 15:
+			h.Actions = append(h.Actions, Action{Kind: Sleep, For: time.Duration(1+rng.IntN(3000)) * time.Millisecond})
+		case n < 17 && faults:
+			h.Actions = append(h.Actions, Action{Kind: Crash})
+		case n < 20 && faults:
+			h.Actions = append(h.Actions, Action{Kind: Lose, Stream: stream})
+		default:
+			if action := g.transaction(); action != nil {
+				h.Actions = append(h.Actions, *action)
+			}
+		}
+	}
+	if genuine {
+		if action := g.duplicate(); action != nil {
+			h.Actions = append(h.Actions, *action)
+		} else {
+			h.Genuine = false
+		}
+	}
+	return h, nil
+}
+
+// attempt runs transactions on the sources if they leave them valid.
+func (g *generator) attempt(valid bool, parts ...Action) *Action {
+	type saved struct {
+		rows map[string]Row
+		log  int
+	}
+	before := make([]saved, len(g.world.Streams))
+	for i, s := range g.world.Streams {
+		before[i] = saved{maps.Clone(s.Rows), len(s.Log)}
+	}
+	ok := true
+	for _, part := range parts {
+		if err := execute(g.world.Streams[part.Stream], part.SQL); err != nil {
+			ok = false
+			break
+		}
+	}
+	if ok {
+		_, duplicate := g.world.Union()
+		ok = valid == (duplicate == "")
+	}
+	if !ok {
+		for i, s := range g.world.Streams {
+			s.Rows, s.Log = before[i].rows, s.Log[:before[i].log]
+		}
+		return nil
+	}
+	action := parts[0]
+	action.And = parts[1:]
+	return &action
+}
+
+// execute runs a transaction on a source, which checks each statement as the
+// target does.
+func execute(s *Stream, statements []string) error {
+	rows := s.Rows
+	s.Rows = maps.Clone(rows)
+	err := s.rehearse(statements)
+	s.Rows = rows
+	if err != nil {
+		return err
+	}
+	_, err = s.SQL(statements...)
+	return err
+}
+
+func (s *Stream) rehearse(statements []string) error {
+	for _, sql := range statements {
+		deltas, err := s.parse(sql)
+		if err != nil {
+			return err
+		}
+		for _, delta := range deltas {
+			if err := s.check(delta); err != nil {
+				return err
+			}
+			s.apply(delta)
+		}
+	}
+	return nil
+}
+
+// check reports a duplicate on the source itself.
+func (s *Stream) check(delta RowDelta) error {
+	if delta.After == nil {
+		return nil
+	}
+	own := ""
+	if delta.Before != nil {
+		own = delta.Table.key(delta.Before)
+	}
+	key := delta.Table.key(delta.After)
+	if key != own && s.Rows[key] != nil {
+		return fmt.Errorf("duplicate %s", key)
+	}
+	for other, row := range s.Rows {
+		if other == own || !strings.HasPrefix(other, delta.Table.Name+"(") {
+			continue
+		}
+		for _, unique := range delta.Table.Unique {
+			if entry := delta.Table.entry(unique, delta.After); entry != "" && entry == delta.Table.entry(unique, row) {
+				return fmt.Errorf("duplicate %s", entry)
+			}
+		}
+	}
+	return nil
+}
+
+// transaction makes one transaction, or several of one application transaction.
+func (g *generator) transaction() *Action {
+	for range 20 {
+		var parts []Action
+		n := 1
+		if g.rng.IntN(8) == 0 {
+			n = 2 + g.rng.IntN(2)
+		}
+		if n > 1 && g.rng.IntN(2) == 0 {
+			parts = g.exchange(n)
+		} else {
+			for range n {
+				parts = append(parts, g.one())
+			}
+		}
+		if len(parts) == 0 || slices.ContainsFunc(parts, func(a Action) bool { return len(a.SQL) == 0 }) {
+			continue
+		}
+		if action := g.attempt(true, parts...); action != nil {
+			return action
+		}
+	}
+	return nil
+}
+
+// one is a transaction of a few statements on one source.
+func (g *generator) one() Action {
+	stream := g.rng.IntN(len(g.world.Streams))
+	action := Action{Kind: Transaction, Stream: stream}
+	s := g.world.Streams[stream]
+	table := g.table()
+	n := 1
+	if g.rng.IntN(4) == 0 {
+		n = 2 + g.rng.IntN(3)
+	}
+	rows := maps.Clone(s.Rows)
+	defer func() { s.Rows = rows }()
+	for range n {
+		sql := g.statement(s, table)
+		deltas, err := s.parse(sql)
+		if err != nil {
+			continue
+		}
+		for _, delta := range deltas {
+			s.apply(delta)
+		}
+		action.SQL = append(action.SQL, sql)
+	}
+	return action
+}
+
+func (g *generator) table() *TableDef {
+	names := slices.Sorted(maps.Keys(g.world.Tables))
+	return g.world.Tables[names[g.rng.IntN(len(names))]]
+}
+
+// rowsOf are the keys of the source's rows in a table.
+func rowsOf(s *Stream, table *TableDef) (keys []string) {
+	for _, key := range slices.Sorted(maps.Keys(s.Rows)) {
+		if strings.HasPrefix(key, table.Name+"(") {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// statement makes a statement that may or may not be valid.
+func (g *generator) statement(s *Stream, table *TableDef) string {
+	name := sqlName(table, s)
+	keys := rowsOf(s, table)
+	if len(keys) == 0 || g.rng.IntN(10) < 3 {
+		n := 1
+		if g.rng.IntN(6) == 0 {
+			n = 2
+		}
+		var tuples []string
+		for range n {
+			row := make([]string, len(table.Columns))
+			for i := range row {
+				row[i] = g.value(table, i, Null)
+			}
+			tuples = append(tuples, "("+strings.Join(row, ",")+")")
+		}
+		return "insert into " + name + " values " + strings.Join(tuples, ",")
+	}
+	row := s.Rows[keys[g.rng.IntN(len(keys))]]
+	where := g.where(table, row)
+	if g.rng.IntN(10) < 3 {
+		return "delete from " + name + " where " + where
+	}
+	var set []string
+	// A row whose images lack values cannot get another primary key: vplayer
+	// itself refuses that.
+	keepKey := g.images.NoBlob && slices.ContainsFunc(table.Columns, func(c ColumnDef) bool { return c.Blob || c.JSON })
+	for i := range table.Columns {
+		if keepKey && slices.Contains(table.Key, i) {
+			continue
+		}
+		odds := 3
+		switch {
+		case slices.Contains(table.Key, i):
+			odds = 12
+		case g.unique(table, i):
+			odds = 2
+		}
+		if g.rng.IntN(odds) == 0 {
+			set = append(set, table.Columns[i].Name+"="+g.value(table, i, row[i]))
+		}
+	}
+	if len(set) == 0 {
+		i := len(table.Columns) - 1
+		set = append(set, table.Columns[i].Name+"="+g.value(table, i, row[i]))
+	}
+	return "update " + name + " set " + strings.Join(set, ", ") + " where " + where
+}
+
+func sqlName(table *TableDef, s *Stream) string {
+	return fmt.Sprintf("{%d}%s", s.ID-1, strings.TrimPrefix(table.Name, "t"))
+}
+
+func (g *generator) where(table *TableDef, row Row) string {
+	var parts []string
+	for _, i := range table.Key {
+		parts = append(parts, table.Columns[i].Name+"="+row[i])
+	}
+	return strings.Join(parts, " and ")
+}
+
+func (g *generator) unique(table *TableDef, column int) bool {
+	return slices.ContainsFunc(table.Unique, func(key KeyDef) bool { return slices.Contains(key.Columns, column) })
+}
+
+func (g *generator) value(table *TableDef, column int, before string) string {
+	c := table.Columns[column]
+	switch {
+	case slices.Contains(table.Key, column):
+		if len(table.Key) > 1 {
+			return fmt.Sprint(1 + g.rng.IntN(3))
+		}
+		return fmt.Sprint(1 + g.rng.IntN(g.ids))
+	case g.unique(table, column):
+		if g.rng.IntN(6) == 0 {
+			return "null"
+		}
+		return fmt.Sprint(10 * (1 + g.rng.IntN(g.values)))
+	case c.JSON && before != Null && len(before) < 20 && g.rng.IntN(4) > 0:
+		g.docs++
+		return fmt.Sprintf("'%s+%d'", before, g.docs)
+	}
+	g.docs++
+	return fmt.Sprintf("'v%d'", g.docs)
+}
+
+// exchange has rows on different sources exchange values, or move, at once.
+func (g *generator) exchange(n int) (parts []Action) {
+	table := g.table()
+	type place struct {
+		s   *Stream
+		row Row
+	}
+	var places []place
+	for _, i := range g.rng.Perm(len(g.world.Streams)) {
+		s := g.world.Streams[i]
+		if keys := rowsOf(s, table); len(keys) > 0 {
+			places = append(places, place{s, s.Rows[keys[g.rng.IntN(len(keys))]]})
+		}
+	}
+	if len(places) < 2 {
+		return nil
+	}
+	places = places[:min(n, len(places))]
+	unique := table.Unique[g.rng.IntN(len(table.Unique))]
+	for i, p := range places {
+		next := places[(i+1)%len(places)].row
+		part := Action{Kind: Transaction, Stream: int(p.s.ID) - 1}
+		name, where := sqlName(table, p.s), g.where(table, p.row)
+		if g.rng.IntN(3) == 0 {
+			// Each gets the other's whole row.
+			values := make([]string, len(next))
+			for c, value := range next {
+				values[c] = quote(table, c, value)
+			}
+			part.SQL = []string{"delete from " + name + " where " + where, "insert into " + name + " values (" + strings.Join(values, ",") + ")"}
+		} else {
+			var set, clear []string
+			for _, c := range unique.Columns {
+				set = append(set, table.Columns[c].Name+"="+quote(table, c, next[c]))
+				clear = append(clear, table.Columns[c].Name+"=null")
+			}
+			if g.rng.IntN(2) == 0 {
+				part.SQL = append(part.SQL, "update "+name+" set "+strings.Join(clear, ", ")+" where "+where)
+			}
+			part.SQL = append(part.SQL, "update "+name+" set "+strings.Join(set, ", ")+" where "+where)
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+func quote(table *TableDef, column int, value string) string {
+	if value == Null {
+		return "null"
+	}
+	if strings.Trim(value, "0123456789") == "" {
+		return value
+	}
+	return "'" + value + "'"
+}
+
+// duplicate makes a transaction after which two sources hold one value.
+func (g *generator) duplicate() *Action {
+	for range 200 {
+		if action := g.attempt(false, g.one()); action != nil {
+			return action
+		}
+	}
+	return nil
+}

@@ -1,0 +1,534 @@
+/*
+Copyright 2026 The Vitess Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// A copy: see doc.go.
+
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vreplication/mergebackoff"
+
+	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
+)
+
+// This file is a model of the sources of a merge, and of the engine that runs
+// their streams. tools/sim has a copy of it.
+
+type (
+	// World is a merge: sources, their streams, and the target.
+	World struct {
+		DB      *Database
+		Hub     *mergebackoff.Hub
+		Tables  map[string]*TableDef
+		Streams []*Stream
+		// Prepare, if set, is called with each player before it runs.
+		Prepare func(*Player)
+		Config  mergebackoff.Config
+		// Off has players run without merge backoff.
+		Off bool
+		// Beat is how often an idle source sends a heartbeat, if at all.
+		Beat time.Duration
+		// Ended, if set, is called when a run has ended, before Done is closed.
+		Ended func(*Stream, error)
+	}
+
+	// Stream is a source, with the stream that applies it.
+	Stream struct {
+		ID     int32
+		World  *World
+		Images Images
+		// Log is all that the source ever committed.
+		Log []*Txn
+		// Rows is the source's state, by primary key.
+		Rows map[string]Row
+
+		// Player is the run that is under way, or was the last.
+		Player *Player
+		// Done is closed when it has ended, with Err.
+		Done chan struct{}
+		Err  error
+		// Sent is how many of Log were sent to the run.
+		Sent   int
+		cancel context.CancelFunc
+		fields map[string]bool
+	}
+
+	// Txn is what a source commits at once.
+	Txn struct {
+		GTID      string
+		Timestamp int64
+		Rows      []RowDelta
+		// Kind is COMMIT, or that of an event that only moves the position.
+		Kind binlogdatapb.VEventType
+		// SQL says what it did.
+		SQL string
+	}
+
+	RowDelta struct {
+		Table         *TableDef
+		Before, After Row
+	}
+)
+
+// NewWorld returns a merge of so many sources, all of whose streams are stopped.
+func NewWorld(streams int, tables ...*TableDef) *World {
+	w := &World{DB: NewDatabase(tables...), Hub: &mergebackoff.Hub{}, Tables: make(map[string]*TableDef)}
+	for _, table := range tables {
+		w.Tables[table.Name] = table
+	}
+	for i := range streams {
+		s := &Stream{ID: int32(i + 1), World: w, Rows: make(map[string]Row)}
+		w.Streams = append(w.Streams, s)
+		w.DB.SetStream(s.ID, StreamRow{State: "Stopped"})
+		w.Hub.Put(s.stream(binlogdatapb.VReplicationWorkflowState_Stopped))
+	}
+	return w
+}
+
+func (s *Stream) stream(state binlogdatapb.VReplicationWorkflowState) mergebackoff.Stream {
+	return mergebackoff.Stream{
+		ID: s.ID, Workflow: "merge", State: state,
+		Source: &binlogdatapb.BinlogSource{
+			Keyspace: "ks", Shard: fmt.Sprintf("shard%d", s.ID),
+			Filter: &binlogdatapb.Filter{Rules: []*binlogdatapb.Rule{{Match: "/.*"}}},
+		},
+	}
+}
+
+// SetState notes a state in the stream's row and in the hub.
+func (s *Stream) SetState(state binlogdatapb.VReplicationWorkflowState) {
+	row := s.World.DB.Stream(s.ID)
+	row.State = state.String()
+	s.World.DB.SetStream(s.ID, row)
+	s.World.Hub.Put(s.stream(state))
+}
+
+// Commit commits a transaction on the source. Its changes are made one by one.
+func (s *Stream) Commit(sql string, rows ...RowDelta) *Txn {
+	for _, row := range rows {
+		s.apply(row)
+	}
+	return s.log(binlogdatapb.VEventType_COMMIT, sql, rows)
+}
+
+// Other commits what only moves the position: an OTHER, or a DDL.
+func (s *Stream) Other(kind binlogdatapb.VEventType, sql string) *Txn {
+	return s.log(kind, sql, nil)
+}
+
+func (s *Stream) log(kind binlogdatapb.VEventType, sql string, rows []RowDelta) *Txn {
+	txn := &Txn{
+		GTID: fmt.Sprintf("%d-%06d", s.ID, len(s.Log)+1), Timestamp: time.Now().Unix(),
+		Rows: rows, Kind: kind, SQL: sql,
+	}
+	s.Log = append(s.Log, txn)
+	return txn
+}
+
+func (s *Stream) apply(row RowDelta) {
+	if row.Before != nil {
+		delete(s.Rows, row.Table.key(row.Before))
+	}
+	if row.After != nil {
+		s.Rows[row.Table.key(row.After)] = row.After
+	}
+}
+
+// Index is how many transactions of the log a position covers.
+func (s *Stream) Index(pos string) int {
+	i, _ := slices.BinarySearchFunc(s.Log, pos, func(txn *Txn, pos string) int { return strings.Compare(txn.GTID, pos) })
+	if pos != "" && i < len(s.Log) {
+		i++
+	}
+	return i
+}
+
+// Events is what the source sends of a transaction.
+func (s *Stream) Events(txn *Txn) []*binlogdatapb.VEvent {
+	now := time.Now().UnixNano()
+	of := func(t binlogdatapb.VEventType) *binlogdatapb.VEvent {
+		return &binlogdatapb.VEvent{Type: t, Timestamp: txn.Timestamp, CurrentTime: now}
+	}
+	gtid := of(binlogdatapb.VEventType_GTID)
+	gtid.Gtid = txn.GTID
+	if txn.Kind != binlogdatapb.VEventType_COMMIT {
+		return []*binlogdatapb.VEvent{gtid, of(txn.Kind)}
+	}
+	events := []*binlogdatapb.VEvent{of(binlogdatapb.VEventType_BEGIN)}
+	var last *binlogdatapb.VEvent
+	for _, row := range txn.Rows {
+		if name := row.Table.Name; !s.fields[name] {
+			s.fields[name] = true
+			field := of(binlogdatapb.VEventType_FIELD)
+			field.FieldEvent = &binlogdatapb.FieldEvent{TableName: name}
+			events = append(events, field)
+			last = nil
+		}
+		change := s.Images.Change(row.Table, row.Before, row.After)
+		if last == nil || last.RowEvent.TableName != row.Table.Name {
+			last = of(binlogdatapb.VEventType_ROW)
+			last.RowEvent = &binlogdatapb.RowEvent{TableName: row.Table.Name}
+			events = append(events, last)
+		}
+		last.RowEvent.RowChanges = append(last.RowEvent.RowChanges, change)
+	}
+	return append(events, gtid, of(binlogdatapb.VEventType_COMMIT))
+}
+
+// Heartbeat is what an idle source sends.
+func Heartbeat() *binlogdatapb.VEvent {
+	now := time.Now()
+	return &binlogdatapb.VEvent{Type: binlogdatapb.VEventType_HEARTBEAT, Timestamp: now.Unix(), CurrentTime: now.UnixNano()}
+}
+
+// Start starts a run of the stream, at its saved position.
+func (s *Stream) Start() {
+	s.SetState(binlogdatapb.VReplicationWorkflowState_Running)
+	s.Restart()
+}
+
+// Restart is Start without a change of the state, as after an error.
+func (s *Stream) Restart() {
+	w := s.World
+	s.Player = &Player{DB: w.DB, ID: s.ID, Hub: w.Hub, MaxBatch: 1 << 20}
+	if w.Prepare != nil {
+		w.Prepare(s.Player)
+	}
+	config := w.Config
+	config.ID, config.Tables = s.ID, slices.Sorted(maps.Keys(w.Tables))
+	if !w.Off {
+		s.Player.Backoff = mergebackoff.New(s.Player, w.Hub, config)
+	}
+	s.Sent = s.Index(w.DB.Stream(s.ID).Pos)
+	s.fields = make(map[string]bool)
+	s.Done, s.Err = make(chan struct{}), nil
+	var ctx context.Context
+	ctx, s.cancel = context.WithCancel(context.Background())
+	player, done := s.Player, s.Done
+	go func() {
+		err := player.Run(ctx)
+		if ctx.Err() != nil && err == nil {
+			err = io.EOF
+		}
+		s.Err = err
+		if w.Ended != nil {
+			w.Ended(s, err)
+		}
+		close(done)
+	}()
+	if w.Beat > 0 {
+		go player.beat(w.Beat, done)
+	}
+}
+
+func (p *Player) beat(every time.Duration, done <-chan struct{}) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+			p.Relay.Send(Heartbeat())
+		}
+	}
+}
+
+// Running reports whether a run is under way.
+func (s *Stream) Running() bool {
+	if s.Done == nil {
+		return false
+	}
+	select {
+	case <-s.Done:
+		return false
+	default:
+		return true
+	}
+}
+
+// Cancel asks the run to end.
+func (s *Stream) Cancel() {
+	if s.cancel != nil {
+		s.cancel()
+	}
+}
+
+// Stop stops the stream and waits until it has ended.
+func (s *Stream) Stop() {
+	s.Cancel()
+	if s.Done != nil {
+		<-s.Done
+	}
+	s.SetState(binlogdatapb.VReplicationWorkflowState_Stopped)
+}
+
+// Send sends the run all that the source has committed, a transaction an item.
+func (s *Stream) Send() {
+	for ; s.Running() && s.Sent < len(s.Log); s.Sent++ {
+		s.Player.Relay.Send(s.Events(s.Log[s.Sent])...)
+	}
+}
+
+// Union is the rows of all sources, and whether they are unique: what tells of
+// the first that is not.
+func (w *World) Union() (union map[string]Row, duplicate string) {
+	union = make(map[string]Row)
+	taken := make(map[string]string)
+	for _, s := range w.Streams {
+		for key, row := range s.Rows {
+			if union[key] != nil {
+				duplicate = key
+			}
+			union[key] = row
+			for _, table := range w.Tables {
+				if !strings.HasPrefix(key, table.Name+"(") {
+					continue
+				}
+				for _, unique := range table.Unique {
+					entry := table.entry(unique, row)
+					if entry != "" && taken[entry] != "" {
+						duplicate = entry
+					}
+					taken[entry] = key
+				}
+			}
+		}
+	}
+	return union, duplicate
+}
+
+// Converged tells what is missing for the target to equal the union of the
+// sources, with all positions at their ends; "" if nothing is.
+func (w *World) Converged() string {
+	union, _ := w.Union()
+	if difference := Difference(union, w.DB.Rows()); difference != "" {
+		return difference
+	}
+	for _, s := range w.Streams {
+		if pos := w.DB.Stream(s.ID).Pos; s.Index(pos) < len(s.Log) && len(s.Log[len(s.Log)-1].Rows) > 0 {
+			return fmt.Sprintf("stream %d is at %s of %s", s.ID, pos, s.Log[len(s.Log)-1].GTID)
+		}
+	}
+	return ""
+}
+
+// Difference tells the first difference of two sets of rows.
+func Difference(want, got map[string]Row) string {
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if !slices.Equal(want[key], got[key]) {
+			return fmt.Sprintf("%s is %v, not %v", key, got[key], want[key])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(got)) {
+		if want[key] == nil {
+			return fmt.Sprintf("%s is %v, and should not be", key, got[key])
+		}
+	}
+	return ""
+}
+
+var (
+	ddlColumn = regexp.MustCompile(`^(\w+)\s+(\w+)`)
+	ddlKey    = regexp.MustCompile(`^(primary|unique)\s+key\s*(\w*)\s*\(([^)]*)\)`)
+	insertSQL = regexp.MustCompile(`^insert into (\S+) values\s*(.*)$`)
+	updateSQL = regexp.MustCompile(`^update (\S+) set (.*) where (.*)$`)
+	deleteSQL = regexp.MustCompile(`^delete from (\S+) where (.*)$`)
+	valueSQL  = regexp.MustCompile(`^\s*('(?:[^']|'')*'|[-\w.]+)\s*`)
+)
+
+// ParseTable reads the definition of a table, as scenarios have it.
+func ParseTable(name, ddl string) (*TableDef, error) {
+	table := &TableDef{Name: name}
+	for _, part := range split(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(ddl), "("), ")")) {
+		if m := ddlKey.FindStringSubmatch(part); m != nil {
+			var columns []int
+			for _, column := range strings.Split(m[3], ",") {
+				i := table.column(strings.TrimSpace(column))
+				if i < 0 {
+					return nil, fmt.Errorf("key of unknown column %s", column)
+				}
+				columns = append(columns, i)
+			}
+			if m[1] == "primary" {
+				table.Key = columns
+			} else {
+				table.Unique = append(table.Unique, KeyDef{Name: m[2], Columns: columns})
+			}
+			continue
+		}
+		m := ddlColumn.FindStringSubmatch(part)
+		if m == nil {
+			return nil, fmt.Errorf("the model does not understand %q", part)
+		}
+		table.Columns = append(table.Columns, ColumnDef{Name: m[1], JSON: m[2] == "json", Blob: strings.HasSuffix(m[2], "blob") || m[2] == "text"})
+	}
+	if table.Key == nil {
+		return nil, fmt.Errorf("the model needs a primary key")
+	}
+	return table, nil
+}
+
+func (t *TableDef) column(name string) int {
+	return slices.IndexFunc(t.Columns, func(c ColumnDef) bool { return c.Name == name })
+}
+
+// split splits at commas outside of parentheses and quotes.
+func split(text string) (parts []string) {
+	depth, quoted, start := 0, false, 0
+	for i, c := range text {
+		switch {
+		case c == '\'':
+			quoted = !quoted
+		case quoted:
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c == ',' && depth == 0:
+			parts = append(parts, strings.TrimSpace(text[start:i]))
+			start = i + 1
+		}
+	}
+	return append(parts, strings.TrimSpace(text[start:]))
+}
+
+func literal(text string) (string, error) {
+	m := valueSQL.FindStringSubmatch(text)
+	if m == nil || len(m[0]) != len(text) {
+		return "", fmt.Errorf("the model does not understand the value %q", text)
+	}
+	if strings.EqualFold(m[1], "null") {
+		return Null, nil
+	}
+	return strings.ReplaceAll(strings.Trim(m[1], "'"), "''", "'"), nil
+}
+
+// SQL runs one transaction on the source: statements of a scenario, whose table
+// is {n}, or has its name. Rows are found by equality of columns.
+func (s *Stream) SQL(statements ...string) (*Txn, error) {
+	var deltas []RowDelta
+	for _, sql := range statements {
+		more, err := s.parse(strings.TrimSpace(sql))
+		if err != nil {
+			return nil, err
+		}
+		for _, delta := range more {
+			s.apply(delta)
+		}
+		deltas = append(deltas, more...)
+	}
+	return s.log(binlogdatapb.VEventType_COMMIT, strings.Join(statements, "; "), deltas), nil
+}
+
+func (s *Stream) table(name string) (*TableDef, error) {
+	if table := s.World.Tables[name]; table != nil {
+		return table, nil
+	}
+	if strings.HasPrefix(name, "{") && len(s.World.Tables) == 1 {
+		for _, table := range s.World.Tables {
+			return table, nil
+		}
+	}
+	return nil, fmt.Errorf("unknown table %s", name)
+}
+
+func (s *Stream) parse(sql string) (deltas []RowDelta, err error) {
+	if m := insertSQL.FindStringSubmatch(sql); m != nil {
+		table, err := s.table(m[1])
+		if err != nil {
+			return nil, err
+		}
+		for _, tuple := range split(m[2]) {
+			var row Row
+			for _, part := range split(strings.TrimSuffix(strings.TrimPrefix(tuple, "("), ")")) {
+				value, err := literal(part)
+				if err != nil {
+					return nil, err
+				}
+				row = append(row, value)
+			}
+			if len(row) != len(table.Columns) {
+				return nil, fmt.Errorf("%s: %d values for %d columns", sql, len(row), len(table.Columns))
+			}
+			deltas = append(deltas, RowDelta{Table: table, After: row})
+		}
+		return deltas, nil
+	}
+	name, set, where := "", "", ""
+	if m := updateSQL.FindStringSubmatch(sql); m != nil {
+		name, set, where = m[1], m[2], m[3]
+	} else if m := deleteSQL.FindStringSubmatch(sql); m != nil {
+		name, where = m[1], m[2]
+	} else {
+		return nil, fmt.Errorf("the model does not understand %q", sql)
+	}
+	table, err := s.table(name)
+	if err != nil {
+		return nil, err
+	}
+	found, err := assignments(table, strings.Split(where, " and "))
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.Rows)) {
+		row := s.Rows[key]
+		if !strings.HasPrefix(key, table.Name+"(") || slices.ContainsFunc(found, func(a assignment) bool { return row[a.column] != a.value }) {
+			continue
+		}
+		delta := RowDelta{Table: table, Before: row}
+		if set != "" {
+			values, err := assignments(table, split(set))
+			if err != nil {
+				return nil, err
+			}
+			delta.After = slices.Clone(row)
+			for _, a := range values {
+				delta.After[a.column] = a.value
+			}
+		}
+		deltas = append(deltas, delta)
+	}
+	if len(deltas) == 0 {
+		return nil, fmt.Errorf("%s finds no row on source %d", sql, s.ID-1)
+	}
+	return deltas, nil
+}
+
+func assignments(table *TableDef, parts []string) (all []assignment, err error) {
+	for _, part := range parts {
+		name, text, ok := strings.Cut(part, "=")
+		column := table.column(strings.TrimSpace(name))
+		if !ok || column < 0 {
+			return nil, fmt.Errorf("the model does not understand %q", part)
+		}
+		value, err := literal(strings.TrimSpace(text))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, assignment{column: column, value: value})
+	}
+	return all, nil
+}

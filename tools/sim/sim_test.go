@@ -1,0 +1,69 @@
+/*
+Copyright 2026 The Vitess Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package sim
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	update = flag.Bool("update", false, "write the copies of the model")
+	runs   = flag.Int("runs", 2000, "how many histories to run")
+	seed   = flag.Uint64("seed", 1, "the first history's seed")
+)
+
+// TestModelIsThePackages shows that the model is the one that the package's own
+// tests use.
+func TestModelIsThePackages(t *testing.T) {
+	for _, name := range []string{"model", "model_player", "model_source"} {
+		original, err := os.ReadFile(filepath.Join("..", "..", name+"_test.go"))
+		require.NoError(t, err)
+		text := strings.Replace(string(original), "\npackage mergebackoff_test\n", "\n// A copy: see doc.go.\n\npackage sim\n", 1)
+		if *update {
+			require.NoError(t, os.WriteFile(name+".go", []byte(text), 0o644))
+			continue
+		}
+		own, err := os.ReadFile(name + ".go")
+		require.NoError(t, err)
+		assert.True(t, text == string(own), "%s.go is not up to date: run go generate in tools/sim", name)
+	}
+}
+
+// TestHistories runs random histories; -runs and -seed choose them.
+func TestHistories(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if testing.Short() {
+		*runs /= 10
+	}
+	begun := time.Now()
+	summary := &Summary{}
+	for i := range *runs {
+		if failure := summary.Try(t, *seed+uint64(i), i%10 == 9); failure != nil {
+			t.Fatal(failure.Report(t))
+		}
+	}
+	t.Logf("%d histories in %v: %s", *runs, time.Since(begun), summary)
+}
