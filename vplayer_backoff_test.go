@@ -477,11 +477,12 @@ func TestWithoutPeers(t *testing.T) {
 				prepare(p)
 				p.Record = true
 			}
-			w.sql(0, "insert into {0} values (1,10,'a')")
-			w.sql(0, "update {0} set uid=20 where id=1")
 			s := w.Streams[0]
 			w.Off = i == 1
 			w.start(0)
+			w.sql(0, "insert into {0} values (1,10,'a')")
+			w.sync()
+			w.sql(0, "update {0} set uid=20 where id=1")
 			w.sync()
 			w.sql(0, "insert into {0} values (2,30,'a')", "insert into {0} values (3,40,'a')")
 			w.sync()
