@@ -317,6 +317,13 @@ func (r *resolution) wait(ctx context.Context, delay time.Duration) error {
 			return err
 		}
 		select {
+		case <-r.alive.C:
+			if err := r.player.KeepAlive(); err != nil {
+				return err
+			}
+		default:
+		}
+		select {
 		case <-ctx.Done():
 			return io.EOF
 		case <-announced:

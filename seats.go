@@ -87,6 +87,11 @@ func (s *seats) takeTurnUnless(ctx context.Context, event <-chan struct{}) (got 
 		return false, err
 	}
 	select {
+	case <-s.turn:
+		return true, nil
+	default:
+	}
+	select {
 	case <-ctx.Done():
 		return false, ctx.Err()
 	case <-s.turn:
