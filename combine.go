@@ -150,6 +150,10 @@ func (r *resolution) awaitTurn(ctx context.Context) error {
 // is io.EOF if it ends there.
 func (r *resolution) committed(end error) error {
 	r.hub.Announce()
+	if end != nil {
+		// The message says by now where the stream stopped.
+		r.message = ""
+	}
 	if _, err := r.takeOver(); err != nil {
 		return err
 	}

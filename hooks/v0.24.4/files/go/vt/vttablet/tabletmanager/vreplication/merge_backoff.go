@@ -56,6 +56,7 @@ type mergePlayer struct {
 	// What Mark remembers, and Rollback returns to.
 	pos          replication.Position
 	unsavedEvent *binlogdatapb.VEvent
+	state        binlogdatapb.VReplicationWorkflowState
 
 	// tables has what merge backoff knows of each plan.
 	tables map[*TablePlan]*mergebackoff.Table
@@ -159,6 +160,7 @@ func (mp *mergePlayer) StopReached() bool {
 func (mp *mergePlayer) Mark() {
 	mp.pos = mp.vp.pos
 	mp.unsavedEvent = mp.vp.unsavedEvent
+	mp.state = mp.vp.vr.state
 }
 
 func (mp *mergePlayer) Rollback() error {
@@ -176,6 +178,12 @@ func (mp *mergePlayer) Rollback() error {
 	mp.vp.foreignKeyChecksStateInitialized = false
 	mp.vp.pos = mp.pos
 	mp.vp.unsavedEvent = mp.unsavedEvent
+	if vr := mp.vp.vr; vr.state != mp.state {
+		// The transaction had reached the stop position.
+		vr.state = mp.state
+		vr.stats.State.Store(mp.state.String())
+		vr.vre.setMergeState(vr.id, mp.state)
+	}
 	return nil
 }
 
