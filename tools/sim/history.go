@@ -33,6 +33,10 @@ type (
 		Tables  map[string]string
 		Images  Images
 		Batches bool
+		// Blind and Opaque are those of Player.
+		Blind, Opaque bool
+		// Throttled has the throttler deny now and then.
+		Throttled bool
 		// Genuine is set if the sources end with a duplicate.
 		Genuine bool
 		Actions []Action
@@ -108,18 +112,27 @@ type generator struct {
 func Generate(seed uint64, genuine bool) (*History, error) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	h := &History{
-		Streams: 2 + min(rng.IntN(5), rng.IntN(5)),
-		Tables:  schemas[rng.IntN(len(schemas))],
-		Images:  Images{NoBlob: rng.IntN(2) == 0, PartialJSON: rng.IntN(2) == 0},
-		Batches: rng.IntN(2) == 0,
-		Genuine: genuine,
+		Streams:   2 + min(rng.IntN(5), rng.IntN(5)),
+		Tables:    schemas[rng.IntN(len(schemas))],
+		Images:    Images{NoBlob: rng.IntN(2) == 0, PartialJSON: rng.IntN(2) == 0},
+		Batches:   rng.IntN(2) == 0,
+		Genuine:   genuine,
+		Blind:     rng.IntN(10) == 0,
+		Throttled: rng.IntN(10) == 0,
 	}
+	// An index on an expression can be changed by any update, so rows whose images
+	// lack columns cannot be told to keep their values.
+	h.Opaque = rng.IntN(10) == 0 && !h.Images.NoBlob
 	tables, err := h.tables()
 	if err != nil {
 		return nil, err
 	}
 	g := &generator{rng: rng, images: h.Images, world: NewWorld(h.Streams, tables...), values: 2 + rng.IntN(5), ids: h.Streams + 1 + rng.IntN(6)}
 	length := 10 + rng.IntN(60)
+	if rng.IntN(20) == 0 {
+		// A backlog.
+		length *= 5
+	}
 	running := make([]bool, h.Streams)
 	for i := range running {
 		if running[i] = rng.IntN(3) > 0; running[i] {

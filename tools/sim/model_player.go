@@ -58,6 +58,9 @@ type (
 		StopPos string
 		// ExecutesDDL has a DDL end a window.
 		ExecutesDDL bool
+		// Blind has it not find out who holds a value, and Opaque not know which
+		// columns a unique key covers, as for an index on an expression.
+		Blind, Opaque bool
 		// Throttle, if set, is asked for the throttler's answer.
 		Throttle func() bool
 		// Enter, if set, is called first in every call. An error is that of a
@@ -155,9 +158,11 @@ func (p *Player) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		p.Fetching = true
 		if p.Throttled(ctx) {
 			continue
 		}
+		p.Fetching = false
 		items, err := p.fetch(ctx)
 		if err != nil {
 			return err
@@ -628,7 +633,11 @@ func (p *Player) plan(name string) *mergebackoff.Table {
 		table.JSON = append(table.JSON, c.JSON)
 	}
 	for _, key := range def.Unique {
-		table.Unique = append(table.Unique, mergebackoff.UniqueKey{Name: key.Name, Columns: key.Columns})
+		columns := key.Columns
+		if p.Opaque {
+			columns = nil
+		}
+		table.Unique = append(table.Unique, mergebackoff.UniqueKey{Name: key.Name, Columns: columns})
 	}
 	return table
 }
@@ -645,6 +654,9 @@ func (p *Player) Render(changes []mergebackoff.Change) (statements []string, err
 }
 
 func (p *Player) HolderQuery(change mergebackoff.Change, key *mergebackoff.UniqueKey) (string, error) {
+	if p.Blind {
+		return "", nil
+	}
 	def := change.Table.Plan.(*TableDef)
 	row := rowOf(change.Row.After)
 	find := def.key(row)

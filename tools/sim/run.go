@@ -143,7 +143,16 @@ func Run(t *testing.T, h *History, seed uint64, trace bool) *Result {
 func (r *run) prepare() {
 	r.Prepare = func(p *Player) {
 		r.Config.Jitter = rand.New(rand.NewPCG(r.rng.Uint64(), 3)).Float64
-		p.Batches = r.history.Batches
+		p.Batches, p.Blind, p.Opaque = r.history.Batches, r.history.Blind, r.history.Opaque
+		if r.history.Throttled {
+			p.Throttle = func() bool {
+				denied := r.rng.IntN(8) == 0
+				if denied {
+					time.Sleep(250 * time.Millisecond)
+				}
+				return denied
+			}
+		}
 		p.MaxBatch = 100 + r.rng.IntN(400)
 		p.Enter = func(call string) (error, bool) { return r.enter(p, call) }
 	}

@@ -55,7 +55,7 @@ func (a Action) String() string {
 // Scenario writes a history as a scenario.
 func (h *History) Scenario() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# images %+v, batches %v\n", h.Images, h.Batches)
+	fmt.Fprintf(&b, "# images %+v, batches %v, blind %v, opaque %v, throttled %v\n", h.Images, h.Batches, h.Blind, h.Opaque, h.Throttled)
 	fmt.Fprintf(&b, "streams %d\n", h.Streams)
 	for _, name := range slices.Sorted(maps.Keys(h.Tables)) {
 		fmt.Fprintf(&b, "ddl%s %s\n", strings.TrimPrefix(name, "t"), h.Tables[name])
