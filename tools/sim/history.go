@@ -55,6 +55,9 @@ type (
 		And []Action
 		// For is how long a sleep takes.
 		For time.Duration
+		// At has the scheduler wait with it, for a while, until a stream stands at
+		// this call.
+		At string
 	}
 
 	// Kind is what an action is.
@@ -152,13 +155,21 @@ func Generate(seed uint64, genuine bool) (*History, error) {
 				kind = Stop
 			}
 			running[stream] = !running[stream]
-			h.Actions = append(h.Actions, Action{Kind: kind, Stream: stream})
+			action := Action{Kind: kind, Stream: stream}
+			if kind == Stop {
+				action.At = moment(rng)
+			}
+			h.Actions = append(h.Actions, action)
+			if action.At != "" && rng.IntN(2) == 0 {
+				running[stream] = true
+				h.Actions = append(h.Actions, Action{Kind: Start, Stream: stream})
+			}
 		case n < 15:
 			h.Actions = append(h.Actions, Action{Kind: Sleep, For: time.Duration(1+rng.IntN(3000)) * time.Millisecond})
 		case n < 17 && faults:
-			h.Actions = append(h.Actions, Action{Kind: Crash})
+			h.Actions = append(h.Actions, Action{Kind: Crash, At: moment(rng)})
 		case n < 20 && faults:
-			h.Actions = append(h.Actions, Action{Kind: Lose, Stream: stream})
+			h.Actions = append(h.Actions, Action{Kind: Lose, Stream: stream, At: moment(rng)})
 		default:
 			if action := g.transaction(); action != nil {
 				h.Actions = append(h.Actions, *action)
@@ -173,6 +184,12 @@ func Generate(seed uint64, genuine bool) (*History, error) {
 		}
 	}
 	return h, nil
+}
+
+// moment chooses when something is to happen: any time, as a stream commits, or
+// as one commits for others.
+func moment(rng *rand.Rand) string {
+	return []string{"", "", "COMMIT", "SavePosition"}[rng.IntN(4)]
 }
 
 // attempt runs transactions on the sources if they leave them valid.

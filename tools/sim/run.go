@@ -68,6 +68,8 @@ type (
 		woke chan struct{}
 
 		next int
+		// waited counts the decisions for which an action waited for a COMMIT.
+		waited int
 		// at and rows are the position of each stream, by how much of its source's
 		// log it covers, and the source's rows there.
 		at   []int
@@ -238,9 +240,13 @@ func (r *run) step() {
 	r.mu.Unlock()
 	deliverable := r.deliverable()
 	acts := r.next < len(r.history.Actions)
+	if acts && r.history.Actions[r.next].At != "" && r.waited < patience && r.standingAt(r.history.Actions[r.next].At) == 0 {
+		r.waited++
+		acts = false
+	}
 	choice := r.rng.IntN(100)
 	switch {
-	case acts && (choice < 8 || n == 0 && len(deliverable) == 0 && choice < 50):
+	case acts && (choice < 8 || r.waited > 0 || n == 0 && len(deliverable) == 0 && choice < 50):
 		r.act()
 	case len(deliverable) > 0 && (choice < 20 || n == 0 && choice < 90):
 		r.deliver(deliverable[r.rng.IntN(len(deliverable))])
@@ -270,10 +276,41 @@ func (r *run) step() {
 	}
 }
 
+// patience is for how many decisions an action waits for its moment.
+const patience = 80
+
+// standingAt returns a stream that stands at a call, by its id, or 0.
+func (r *run) standingAt(call string) int32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.parked {
+		if p.call == call {
+			return p.id
+		}
+	}
+	return 0
+}
+
+// waitingBeside returns a stream that stands at no call while another commits for
+// several, so that it may well be one of those; otherwise the given one.
+func (r *run) waitingBeside(i int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for k := range r.Streams {
+		other := (i + k) % len(r.Streams)
+		s := r.Streams[other]
+		if s.Running() && !s.Player.Fetching && !slices.ContainsFunc(r.parked, func(p *parked) bool { return p.id == s.ID }) {
+			return other
+		}
+	}
+	return i
+}
+
 // act does the next action.
 func (r *run) act() {
 	action := r.history.Actions[r.next]
 	r.next++
+	r.waited = 0
 	r.trace("%s", action)
 	switch s := r.Streams[action.Stream]; action.Kind {
 	case Transaction:
@@ -288,11 +325,22 @@ func (r *run) act() {
 	case Start:
 		r.start(action.Stream)
 	case Stop:
-		r.stop(action.Stream)
+		stream := action.Stream
+		if action.At != "" {
+			stream = r.waitingBeside(stream)
+		}
+		r.stop(stream)
+		if action.At != "" && r.next < len(r.history.Actions) && r.history.Actions[r.next].Kind == Start {
+			// It is started again at once, wherever the others are.
+			r.start(stream)
+		}
 	case Crash:
 		r.crash()
 	case Lose:
-		sr := r.runs[action.Stream]
+		if id := r.standingAt(action.At); id != 0 {
+			s = r.Streams[id-1]
+		}
+		sr := r.runs[s.ID-1]
 		sr.lose, sr.done = s.Running(), r.rng.IntN(2) == 0
 	case Sleep:
 		time.Sleep(action.For)
@@ -334,15 +382,16 @@ func (r *run) stop(i int) {
 	s := r.Streams[i]
 	s.Cancel()
 	begun := time.Now()
-	r.drain(func() bool { return !s.Running() })
+	r.drain(s.ID, func() bool { return !s.Running() })
 	if time.Since(begun) > 2*time.Second {
 		r.fail("stream %d took %v to stop", i, time.Since(begun))
 	}
 	s.SetState(binlogdatapb.VReplicationWorkflowState_Stopped)
 }
 
-// drain lets streams run, in any order, until something is so.
-func (r *run) drain(until func() bool) {
+// drain lets streams run, in any order, until something is so. ending is the one
+// that is waited for, if it is one.
+func (r *run) drain(ending int32, until func() bool) {
 	for range maxSteps {
 		synctest.Wait()
 		if until() || r.failed != "" {
@@ -359,7 +408,15 @@ func (r *run) drain(until func() bool) {
 			time.Sleep(time.Millisecond)
 			continue
 		}
+		// Who is ending goes first, mostly.
 		i := r.rng.IntN(n)
+		if r.rng.IntN(8) > 0 {
+			for k, p := range r.parked {
+				if p.id == ending {
+					i = k
+				}
+			}
+		}
 		p := r.parked[i]
 		r.parked = slices.Delete(r.parked, i, i+1)
 		r.mu.Unlock()
@@ -384,7 +441,7 @@ func (r *run) crash() {
 			sr.lose, sr.done = true, false
 		}
 	}
-	r.drain(func() bool { return !slices.ContainsFunc(r.Streams, (*Stream).Running) })
+	r.drain(0, func() bool { return !slices.ContainsFunc(r.Streams, (*Stream).Running) })
 	r.count()
 	r.Hub = &mergebackoff.Hub{}
 	for i, s := range r.Streams {
@@ -468,7 +525,7 @@ func (r *run) ended(i int, err error) {
 		sr.started = false
 		r.Streams[i].SetState(binlogdatapb.VReplicationWorkflowState_Error)
 		r.errored = append(r.errored, i)
-	case strings.Contains(err.Error(), "Lost connection"), strings.HasPrefix(err.Error(), "error applying event: "+mergebackoff.MessagePrefix):
+	case strings.Contains(err.Error(), "Lost connection"), strings.Contains(err.Error(), "is read again"):
 		sr.restart = time.Now().Add(controllerDelay)
 	case sqlErr != nil && (sqlErr.Number() == sqlerror.ERLockDeadlock || sqlErr.Number() == sqlerror.ERLockWaitTimeout):
 		sr.restart = time.Now().Add(controllerDelay)
