@@ -242,6 +242,8 @@ func runMergeHistory(t *testing.T, seed uint64, batching mergeOption) {
 		if !running[i] {
 			m.start(i)
 		}
+		// A stream is through when this row of its source has come.
+		m.exec(fmt.Sprintf("insert into {%d} (id, a) values (%d, 7)", i, 1_000_000+i))
 	}
 	m.waitConverged()
 }

@@ -80,7 +80,7 @@ func TestMergeBackoffEngineClose(t *testing.T) {
 
 // TestMergeBackoffStopPos shows that a stream which reaches its stop position
 // while it resolves a conflict stops there exactly, with the rows that belong to
-// that position.
+// that position; and so does one that reaches it just before.
 func TestMergeBackoffStopPos(t *testing.T) {
 	type history struct {
 		before, behind []string // the stop position lies between the two

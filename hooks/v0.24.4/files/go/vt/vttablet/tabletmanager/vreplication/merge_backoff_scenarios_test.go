@@ -27,8 +27,8 @@ import (
 )
 
 // TestMergeBackoffScenarios runs every history of mergebackoff/testdata: the first
-// line of each says what it shows. On stock, each that is to converge ends in
-// Error 1062 but for those that say otherwise.
+// line of each says what it shows. On stock each ends in Error 1062; in the genuine
+// ones that is as it should be.
 func TestMergeBackoffScenarios(t *testing.T) {
 	paths, err := filepath.Glob("mergebackoff/testdata/*.txt")
 	require.NoError(t, err)
