@@ -117,11 +117,12 @@ const minBatched = 8
 // can be swept, from one joint attempt to the next.
 const sweepPatience = 50 * time.Millisecond
 
-// mayBeSweptSoon reports whether all streams conflict frequently and stand still,
-// and only have not read far enough to be swept.
+// mayBeSweptSoon reports whether conflicts are frequent and the streams only have
+// not read far enough to be swept.
 func (r *resolution) mayBeSweptSoon() bool {
+	others := r.hub.seats.others(r.seat)
 	return r.frequency.high() && r.roomLeft() && time.Since(r.attempted) < sweepPatience &&
-		r.allSeated(r.hub.seats.others(r.seat))
+		len(others) > 0 && r.peersReady(others, r.window.units[0].timestamp)
 }
 
 // awaitTurn waits for the turn, and reads on meanwhile.

@@ -62,6 +62,8 @@ type (
 		row, holder chainKey
 		// index is the name of the unique index.
 		index string
+		// more are further collisions of the same attempt.
+		more []*collision
 		// open is set if the attempt was abandoned though there may have been
 		// an answer: it proves nothing.
 		open bool
@@ -102,7 +104,7 @@ func (j *joint) run(ctx context.Context) (*collision, error) {
 			c.open = true
 			return c, nil
 		}
-		answered, err := j.answer(c)
+		answered, err := j.answerAll(append([]*collision{c}, c.more...))
 		if err != nil || !answered {
 			c.open = c.open || err != nil
 			return c, nil
@@ -123,20 +125,43 @@ func (j *joint) extend(m *member, units int) error {
 	return nil
 }
 
-// answer extends the attempt by the release of the value in conflict, and tells
-// whether there was one. Either the row that wants the value gives it up later
-// in its own stream, because the holder overtook it; or the holder gives it up in
-// the stream that it belongs to. Of two the one that the source made first is
-// taken: the streams are then at a state that the sources were in together, or
-// before it.
-func (j *joint) answer(c *collision) (bool, error) {
-	if c.holder.table == "" {
-		if widened, err := j.widen(); widened || err != nil {
-			return widened, err
+// answerAll extends the attempt by the releases of the values in conflict, and
+// tells whether there was one. All are looked for from where the attempt was: one
+// extension may answer several.
+func (j *joint) answerAll(collisions []*collision) (bool, error) {
+	candidates := j.candidates()
+	units := make(map[*member]int)
+	for _, c := range collisions {
+		if c.holder.table == "" {
+			if widened, err := j.widen(); widened || err != nil {
+				return widened, err
+			}
+		}
+		if m, unit := j.answer(c, candidates); m != nil {
+			units[m] = max(units[m], unit+1)
 		}
 	}
-	var best *member
-	var bestUnit int
+	for _, m := range candidates {
+		most := units[m]
+		if most <= m.units {
+			continue
+		}
+		if j.attempts > patientAttempts {
+			most = max(most, j.foldable(m, 2*m.units))
+		}
+		if err := j.include(m, most); err != nil {
+			return false, err
+		}
+	}
+	return len(units) > 0, nil
+}
+
+// answer returns the unit that releases the value in conflict, and whose it is.
+// Either the row that wants the value gives it up later in its own stream, because
+// the holder overtook it; or the holder gives it up in the stream that it belongs
+// to. Of two the one that the source made first is taken: the streams are then at
+// a state that the sources were in together, or before it.
+func (j *joint) answer(c *collision, candidates []*member) (best *member, bestUnit int) {
 	consider := func(m *member, row chainKey) {
 		unit, ok := m.window.release(row, c.index, m.units)
 		if !ok {
@@ -153,19 +178,12 @@ func (j *joint) answer(c *collision) (bool, error) {
 		}
 	}
 	if c.holder.table != "" {
-		for _, m := range j.candidates() {
+		for _, m := range candidates {
 			consider(m, c.holder)
 		}
 	}
 	consider(c.member, c.row)
-	if best == nil {
-		return false, nil
-	}
-	units := bestUnit + 1
-	if j.attempts > patientAttempts {
-		units = max(units, j.foldable(best, 2*best.units))
-	}
-	return true, j.include(best, units)
+	return best, bestUnit
 }
 
 // widen is for a value whose holder cannot be found out: it takes from every

@@ -47,6 +47,7 @@ func (j *joint) try(ctx context.Context) (*collision, error) {
 
 // write writes the rows of all members.
 func (j *joint) write(ctx context.Context) (*collision, error) {
+	var met []*collision
 	effects := make([]statements, len(j.members))
 	for i, m := range j.members {
 		// A batch has no results to go by. What it cannot do, the attempt that
@@ -68,22 +69,79 @@ func (j *joint) write(ctx context.Context) (*collision, error) {
 	} {
 		for i, m := range j.members {
 			for _, changes := range j.pack(pick(effects[i])) {
-				if c, err := j.writeChanges(ctx, m, changes); c != nil || err != nil {
-					return c, err
+				found, err := j.writePack(ctx, m, changes)
+				if err != nil {
+					return nil, err
+				}
+				met = append(met, found...)
+				if n := len(met); n > 0 && (j.sweeping || met[n-1].kind != duplicateKey || n >= maxCollisions) {
+					return gather(met), nil
 				}
 			}
 		}
 	}
-	return nil, nil
+	return gather(met), nil
 }
 
-// pack puts changes together that one statement can make. An attempt that needs
-// to know which row met a duplicate has each by itself.
+// gather returns the collisions of an attempt as one. An error that rolled the
+// transaction back, such as a deadlock, comes last and counts alone.
+func gather(met []*collision) *collision {
+	if len(met) == 0 {
+		return nil
+	}
+	if last := met[len(met)-1]; last.kind != duplicateKey {
+		return last
+	}
+	met[0].more = met[1:]
+	return met[0]
+}
+
+const (
+	// maxCollisions is how many collisions an attempt looks for: the more it
+	// finds, the fewer attempts it takes.
+	maxCollisions = 16
+	// maxPacked is how many rows one statement of an attempt takes that has to
+	// find the row which met a duplicate.
+	maxPacked = 50
+)
+
+// writePack writes changes by one statement. If that meets a duplicate, which
+// undoes no more than the statement, they are written one by one to see where.
+func (j *joint) writePack(ctx context.Context, m *member, changes []Change) (met []*collision, err error) {
+	c, err := j.writeChanges(ctx, m, changes)
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil:
+		return nil, nil
+	case len(changes) == 1 || j.sweeping || c.kind != duplicateKey:
+		return []*collision{c}, nil
+	}
+	for i := range changes {
+		c, err := j.writeChanges(ctx, m, changes[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		if c != nil {
+			met = append(met, c)
+			if c.kind != duplicateKey {
+				break
+			}
+		}
+	}
+	return met, nil
+}
+
+// pack puts changes together that one statement can make.
 func (j *joint) pack(changes []Change) [][]Change {
+	most := maxPacked
+	if j.sweeping {
+		most = len(changes)
+	}
 	var packs [][]Change
 	last := make(map[*Table]int)
 	for _, change := range changes {
-		if i, ok := last[change.Table]; ok && j.sweeping && change.packs(packs[i][0]) {
+		if i, ok := last[change.Table]; ok && len(packs[i]) < most && change.packs(packs[i][0]) {
 			packs[i] = append(packs[i], change)
 			continue
 		}

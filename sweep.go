@@ -18,35 +18,42 @@ package mergebackoff
 
 import (
 	"context"
+	"math"
+	"time"
 )
 
 const (
 	// minSwept is how many units a sweep must take to be worth it.
 	minSwept = 16
 	// maxSwept bounds the row changes of a sweep, and so the size of one target
-	// transaction.
+	// transaction: it ends with the second in which it comes to half as many. Where
+	// a sweep has failed, or a single second holds that much, it may be four times
+	// as many.
 	maxSwept = 20000
+	// carefulAttempts bounds the target transactions of a sweep that is tried
+	// once more.
+	carefulAttempts = 24
 )
 
 // sweep commits, in one target transaction, all that the sources committed up to
 // the end of one second. It is for streams that conflict so often that resolving
 // one conflict after the other would leave them little else to do: the net effect
 // of a second is less work than its transactions. All peers must stand still,
-// each having read past that second, so that the target is then in a state which
-// the sources were in together.
+// having read past that second, or have applied all of it, so that the target is
+// then in a state which the sources were in together.
 //
-// A sweep that meets a conflict after all, because the sources' clocks differ, is
-// rolled back, and done is false.
+// A sweep that meets a conflict after all, because the sources' clocks differ or a
+// peer has gone on, is rolled back, and done is false.
 func (r *resolution) sweep(ctx context.Context) (done bool, err error) {
 	seats := &r.hub.seats
 	others := seats.others(r.seat)
-	if !r.allSeated(others) {
+	if len(others) == 0 {
 		return false, nil
 	}
 	j := newJoint(seats, r.seat)
 	j.sweeping = true
-	cut, ok := j.cut(others)
-	if !ok || cut <= seats.swept {
+	cut, ok := j.cut()
+	if !ok || cut <= seats.swept || !r.peersReady(others, cut) {
 		return false, nil
 	}
 	if err := r.batching.restore(); err != nil {
@@ -59,30 +66,58 @@ func (r *resolution) sweep(ctx context.Context) (done bool, err error) {
 	if c == nil {
 		return true, err
 	}
-	seats.swept = cut
-	return false, r.batching.isolate()
+	if err := r.batching.isolate(); err != nil {
+		return false, err
+	}
+	return r.sweepCarefully(ctx, cut)
 }
 
-// allSeated reports whether all peers that can move stand still, and nobody else.
-func (r *resolution) allSeated(others []*seat) bool {
+// sweepCarefully tries a sweep that met a conflict once more, and lets the
+// attempt be extended by what it turns out to need: transactions that overlapped
+// the end of the second on their sources.
+func (r *resolution) sweepCarefully(ctx context.Context, cut int64) (done bool, err error) {
+	j := newJoint(&r.hub.seats, r.seat)
+	if _, ok := j.cut(); !ok {
+		return false, nil
+	}
+	j.attempts = maxJointAttempts - carefulAttempts
+	c, err := j.run(ctx)
+	if err != nil && r.seat.committed == 0 {
+		return false, err
+	}
+	if c == nil {
+		return true, err
+	}
+	r.hub.seats.swept = cut
+	return false, nil
+}
+
+// peersReady reports whether each peer that can move stands still, or has applied
+// what its source committed up to the end of a second.
+func (r *resolution) peersReady(others []*seat, second int64) bool {
 	seated := make(map[int32]bool, len(others))
 	for _, seat := range others {
 		if seat.committed == 0 && seat.unknown == nil {
 			seated[seat.id] = true
 		}
 	}
+	end := (second + 1) * int64(time.Second)
+	if r.clockOffset != math.MaxInt64 {
+		end += r.clockOffset
+	}
 	for _, peer := range r.peers {
-		if peer.CanMove() && !seated[peer.ID] {
+		if peer.CanMove() && !seated[peer.ID] && r.hub.meter(peer.ID).ns.Load() < end {
 			return false
 		}
 	}
-	return len(others) > 0
+	return true
 }
 
 // cut chooses the second up to which the streams are swept, and makes them all
 // members up to there. It is the last that all have read past, or an earlier one
 // if that would be too much at once.
-func (j *joint) cut(others []*seat) (second int64, ok bool) {
+// Behind a second at which a sweep has failed it goes further.
+func (j *joint) cut() (second int64, ok bool) {
 	members := j.candidates()
 	last := members[0].window.readUntil
 	for _, m := range members {
@@ -100,11 +135,11 @@ func (j *joint) cut(others []*seat) (second int64, ok bool) {
 				led = led || m == j.leader
 			}
 		}
-		if changes > maxSwept/2 {
+		if changes > maxSwept/2 && second > j.seats.swept {
 			break
 		}
 	}
-	if units < minSwept || changes > maxSwept || !led {
+	if units < minSwept || changes > 4*maxSwept || !led {
 		return 0, false
 	}
 	for i, m := range members {
