@@ -67,3 +67,19 @@ func TestHistories(t *testing.T) {
 	}
 	t.Logf("%d histories in %v: %s", *runs, time.Since(begun), summary)
 }
+
+// TestSeedGivesOneRun shows that a run can be repeated.
+func TestSeedGivesOneRun(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for seed := range uint64(20) {
+		h, err := Generate(seed, false)
+		require.NoError(t, err)
+		first, second := Run(t, h, seed, true), Run(t, h, seed, true)
+		for i, line := range first.Trace {
+			if i >= len(second.Trace) || second.Trace[i] != line {
+				t.Fatalf("seed %d: decision %d was %q", seed, i, line)
+			}
+		}
+		assert.Equal(t, first.Steps, second.Steps)
+	}
+}
