@@ -19,6 +19,7 @@ package mergebackoff
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 
 	"vitess.io/vitess/go/mysql/sqlerror"
@@ -69,6 +70,9 @@ func (j *joint) write(ctx context.Context) (*collision, error) {
 	} {
 		for i, m := range j.members {
 			for _, changes := range j.pack(pick(effects[i])) {
+				if slices.ContainsFunc(met, func(c *collision) bool { return c.spoils(changes[0]) }) {
+					continue
+				}
 				found, err := j.writePack(ctx, m, changes)
 				if err != nil {
 					return nil, err
@@ -81,6 +85,12 @@ func (j *joint) write(ctx context.Context) (*collision, error) {
 		}
 	}
 	return gather(met), nil
+}
+
+// spoils reports whether a change builds on the one that met the duplicate: an
+// update of the row that could not be inserted.
+func (c *collision) spoils(change Change) bool {
+	return change.kind == changeUpdate && c.row == chainKey{table: change.Table.Name, row: change.Table.key(change.Row.Before)}
 }
 
 // gather returns the collisions of an attempt as one. An error that rolled the
