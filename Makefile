@@ -67,7 +67,7 @@ unit: ## Test the package alone: no MySQL, no Vitess tree. RACE=1: with the race
 	@exec scripts/unit.sh
 
 .PHONY: intree
-intree: ## Test the package inside Vitess, on a real MySQL. RUN=regex (default MergeBackoff), RACE=1, STOCK=1
+intree: ## Test the package inside Vitess, on a real MySQL. RUN=regex (default ^TestMerge), RACE=1, STOCK=1
 	@exec scripts/intree.sh
 
 .PHONY: suite

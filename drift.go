@@ -42,21 +42,26 @@ func (b *Backoff) HoldBack(ctx context.Context) error {
 	}
 	until := time.Now().Add(maxHold)
 	var alive *time.Ticker
-	for b.ahead(time.Now()) {
+	for {
+		// Before the look at the meters: what is announced from here on ends the
+		// wait.
+		ticket := b.hub.Ticket()
+		if !b.ahead(time.Now()) {
+			return nil
+		}
 		if alive == nil {
 			alive = time.NewTicker(keepAliveInterval)
 			defer alive.Stop()
 		}
-		if held, err := b.hold(ctx, until, alive); !held || err != nil {
+		if held, err := b.hold(ctx, ticket, until, alive); !held || err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // hold waits for a commit of any stream.
-func (b *Backoff) hold(ctx context.Context, until time.Time, alive *time.Ticker) (held bool, err error) {
-	announced, release := b.hub.Wait(b.hub.Ticket())
+func (b *Backoff) hold(ctx context.Context, ticket uint64, until time.Time, alive *time.Ticker) (held bool, err error) {
+	announced, release := b.hub.Wait(ticket)
 	defer release()
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()

@@ -126,13 +126,17 @@ func (j *joint) cut() (second int64, ok bool) {
 	last--
 	shares := make([]int, len(members))
 	units, changes, led := 0, 0, false
-	for second = j.leader.window.units[0].timestamp; second <= last; second++ {
+	for next := j.leader.window.units[0].timestamp; next <= last; {
+		second, next = next, math.MaxInt64
 		for i, m := range members {
 			for j.takes(m, shares[i]) && m.window.units[shares[i]].timestamp <= second {
 				changes += m.window.units[shares[i]].changes
 				shares[i]++
 				units++
 				led = led || m == j.leader
+			}
+			if j.takes(m, shares[i]) {
+				next = min(next, m.window.units[shares[i]].timestamp)
 			}
 		}
 		if changes > maxSwept/2 && second > j.seats.swept {
@@ -150,5 +154,5 @@ func (j *joint) cut() (second int64, ok bool) {
 			return 0, false
 		}
 	}
-	return min(second, last), true
+	return second, true
 }
