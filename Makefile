@@ -74,6 +74,10 @@ intree: ## Test the package inside Vitess, on a real MySQL. RUN=regex (default ^
 suite: ## Vitess's own whole vreplication test suite in the patched tree (four minutes)
 	@exec scripts/intree.sh -all
 
+.PHONY: sim
+sim: ## Random histories on a model of MySQL, with crashes. SIM_ARGS="-n 10000 -seed 1"
+	@cd tools && go run ./cmd/sim $(SIM_ARGS)
+
 .PHONY: bench
 bench: ## Measure: drains of backlogs with and without conflicts, against stock (10 to 15 minutes). BENCH_ARGS="-n 10000 -rounds 1"
 	@exec scripts/bench.sh $(BENCH_ARGS)
