@@ -73,7 +73,7 @@ type (
 		// Heartbeats counts the heartbeats that were written.
 		Heartbeats atomic.Int64
 		// Fetching is set while the player waits for events as vplayer does.
-		Fetching bool
+		Fetching atomic.Bool
 
 		tx         *Tx
 		inTx       bool
@@ -158,11 +158,11 @@ func (p *Player) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		p.Fetching = true
+		p.Fetching.Store(true)
 		if p.Throttled(ctx) {
 			continue
 		}
-		p.Fetching = false
+		p.Fetching.Store(false)
 		items, err := p.fetch(ctx)
 		if err != nil {
 			return err
@@ -207,7 +207,7 @@ func (p *Player) fetch(ctx context.Context) ([][]*binlogdatapb.VEvent, error) {
 	if items := p.Backoff.Leftover(); items != nil {
 		return items, nil
 	}
-	p.Fetching = true
+	p.Fetching.Store(true)
 	timer := time.NewTimer(idleTimeout)
 	defer timer.Stop()
 	select {
@@ -222,7 +222,7 @@ func (p *Player) fetch(ctx context.Context) ([][]*binlogdatapb.VEvent, error) {
 	if err := p.enter("Fetch"); err != nil {
 		return nil, err
 	}
-	p.Fetching = false
+	p.Fetching.Store(false)
 	items := p.Relay.drain()
 	return items, p.Backoff.Fetched(items)
 }

@@ -151,6 +151,7 @@ func (r *run) prepare() {
 				denied := r.rng.IntN(8) == 0
 				if denied {
 					time.Sleep(250 * time.Millisecond)
+					r.park(p.ID, "after the throttler")
 				}
 				return denied
 			}
@@ -299,7 +300,7 @@ func (r *run) waitingBeside(i int) int {
 	for k := range r.Streams {
 		other := (i + k) % len(r.Streams)
 		s := r.Streams[other]
-		if s.Running() && !s.Player.Fetching && !slices.ContainsFunc(r.parked, func(p *parked) bool { return p.id == s.ID }) {
+		if s.Running() && !s.Player.Fetching.Load() && !slices.ContainsFunc(r.parked, func(p *parked) bool { return p.id == s.ID }) {
 			return other
 		}
 	}
@@ -583,7 +584,7 @@ func (r *run) check() {
 	}
 	r.mu.Unlock()
 	for i, s := range r.Streams {
-		if s.Running() && !standing[s.ID] && !s.Player.Fetching && !s.Player.Idle() {
+		if s.Running() && !standing[s.ID] && !s.Player.Fetching.Load() && !s.Player.Idle() {
 			r.fail("stream %d holds locks while it waits", i)
 		}
 	}
