@@ -64,7 +64,7 @@ func (r *resolution) combine(ctx context.Context, s situation) error {
 // join makes a joint attempt. It needs the turn, and a window whose front unit
 // can be folded.
 func (r *resolution) join(ctx context.Context, s situation) error {
-	readings := r.hub.readMeters(r.lookedUntil(), r.peers)
+	readings := r.hub.readMeters(r.looked(), r.peers)
 	j := newJoint(&r.hub.seats, r.seat)
 	begin := 1
 	if r.ladder.assumed {
@@ -104,7 +104,11 @@ func (r *resolution) join(ctx context.Context, s situation) error {
 	}
 	r.collision = c
 	if c.kind == duplicateKey && c.member == j.leader && !c.open {
-		r.suspicion.suspect(c.what()+string(c.row.row)+string(c.holder.row), time.Now(), readings)
+		r.suspicion.suspect(c.what()+string(c.row.row)+string(c.holder.row), time.Now(), readings, r.hub.Sources)
+	}
+	if r.window.closed == "" {
+		// What is in hand was of no use, but is there for others to take.
+		r.meter.set(r.readUntil, r.readPosition)
 	}
 	r.conflicted(c.conflict, s)
 	return nil
@@ -192,15 +196,12 @@ func (r *resolution) sit() error {
 		if r.window == nil {
 			r.window = newWindow(r.player)
 		}
-		r.seat = &seat{id: r.config.ID, player: r.player, window: r.window}
+		r.seat = &seat{id: r.config.ID, player: r.player, window: r.window, meter: r.meter}
 		r.hub.seats.sit(r.seat)
 	}
 	read := r.window.read
 	if err := r.window.extend(r.queue.events); err != nil {
 		return err
-	}
-	if r.window.closed == "" {
-		r.meter.ns.Store(r.readUntil)
 	}
 	if r.window.read > read {
 		// Others that stand still may have waited for just this.
@@ -209,13 +210,13 @@ func (r *resolution) sit() error {
 	return nil
 }
 
-// lookedUntil is how far the stream has looked for a release of its own. Behind
-// what closes its window none could help it.
-func (r *resolution) lookedUntil() int64 {
+// looked is how far the stream has looked for a release of its own. Behind what
+// closes its window none could help it.
+func (r *resolution) looked() reading {
 	if r.window.closed != "" {
-		return math.MaxInt64
+		return reading{id: r.config.ID, ns: math.MaxInt64}
 	}
-	return r.readUntil
+	return reading{id: r.config.ID, ns: r.readUntil, position: *r.readPosition}
 }
 
 // getUp leaves the seat before the stream goes on by itself. It first takes over

@@ -33,7 +33,7 @@ type CopyRetry struct {
 	tries     int
 	suspicion suspicion
 	// readings are the peers' meters, and the time, just before the attempt that
-	// is under way.
+	// is under way. The position is that of its snapshot.
 	readings readings
 }
 
@@ -58,7 +58,8 @@ func (cr *CopyRetry) Wait(ctx context.Context, hub *Hub, config Config, err erro
 		return err
 	}
 	now := time.Now()
-	cr.suspicion.suspect(c.key+" "+c.entry, now, cr.readings)
+	cr.suspicion.suspect(c.key+" "+c.entry, now, cr.readings, hub.Sources)
+	cr.suspicion.ask(ctx, hub.Sources, hub.withPeers(config.ID, peers))
 	since := cr.suspicion.since
 	switch {
 	case cr.suspicion.verdict != "":
@@ -79,6 +80,14 @@ func (cr *CopyRetry) Wait(ctx context.Context, hub *Hub, config Config, err erro
 	case <-timer.C:
 	}
 	// The next snapshot is taken from now on.
-	cr.readings = hub.readMeters(time.Now().UnixNano(), peers)
+	cr.readings = hub.readMeters(reading{id: config.ID, ns: time.Now().UnixNano()}, peers)
 	return nil
+}
+
+// Snapshot is to be called with the position of each snapshot that rows are
+// copied from, before the first of them is.
+func (cr *CopyRetry) Snapshot(position string) {
+	if len(cr.readings) > 0 {
+		cr.readings[0].position = position
+	}
 }

@@ -17,101 +17,148 @@ limitations under the License.
 package mergebackoff
 
 import (
+	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 )
 
-// grace is how far past the first sight of a conflict every stream must have
-// read before the conflict is held to be a genuine duplicate. It covers the whole
-// seconds of event timestamps, the skew between the sources' clocks, and the lag
-// of a replica that is streamed from, for its heartbeats carry its own time.
-const grace = 4 * time.Second
+const (
+	// grace is how far past the first sight of a conflict every stream must have
+	// read, by the clocks, before the conflict is taken for a genuine duplicate. It
+	// covers the whole seconds of event timestamps, and the skew between the
+	// sources' clocks.
+	grace = 4 * time.Second
+	// silentLag is how far a stream may be behind that does not say how far it is.
+	silentLag = 30 * time.Second
+	// Sources are asked for at most askTimeout, which ends at once when the stream
+	// is stopped, and again after askInterval.
+	askTimeout  = 3 * time.Second
+	askInterval = time.Second
+)
 
-// silentLag is how far a stream may be behind that does not say how far it is.
-const silentLag = 30 * time.Second
+type (
+	// Sources knows the sources of the streams. Clocks alone prove nothing where a
+	// replica is streamed from, which may lag: its heartbeats carry the present
+	// time, whatever it has yet to apply.
+	Sources interface {
+		// Position returns a position that the primary of the stream's source shard
+		// has reached by now. It is empty if the source is no shard of Vitess, so
+		// that there is nobody to ask.
+		Position(ctx context.Context, stream Stream) (string, error)
+		// AtLeast reports whether a position has reached another.
+		AtLeast(position, other string) (bool, error)
+	}
 
-// meter is the source's time, in nanoseconds of this host's clock, up to which a
-// stream has applied everything or, while it stands still, up to which its window
-// holds everything. Zero is not known.
-type meter struct {
-	ns atomic.Int64
-	// conflict is when the stream last met a conflict, in nanoseconds of this
-	// host's clock.
-	conflict atomic.Int64
-}
-
-// suspicion is a conflict that may be a genuine duplicate, since no stream that
-// stands still has a release to offer.
-//
-// The union of the sources is unique at every instant. If two rows want one value
-// then, at the instant at which the conflict was seen, one of the two had already
-// given it up on its source. So once every stream, this one included, has read
-// past that instant, somebody holds the release, or there is none.
-type suspicion struct {
-	// what tells one conflict from another.
-	what string
-	// since is when it was first seen.
-	since time.Time
-	// verdict is the proof, in words; empty while there is none.
-	verdict string
-}
+	// suspicion is a conflict that may be a genuine duplicate, since no stream that
+	// stands still has a release to offer.
+	//
+	// The union of the sources is unique at every instant. If two rows want one
+	// value then, at the instant at which the conflict was seen, one of the two had
+	// already given it up on its source. So once every stream, this one included,
+	// has read past that instant, somebody holds the release, or there is none.
+	//
+	// That they have is first taken from their clocks, which costs nothing. Before
+	// it is final the primaries of all sources are asked for their positions, and
+	// every stream must have read up to these.
+	suspicion struct {
+		// what tells one conflict from another.
+		what string
+		// since is when it was first seen.
+		since time.Time
+		// due is set once the clocks say that all have read past it.
+		due bool
+		// targets are, by stream, positions that the sources' primaries had reached
+		// at a moment behind since; nil until they were asked.
+		targets map[int32]string
+		// asked is when they were asked last, and trouble what came of it if that
+		// was no answer.
+		asked   time.Time
+		trouble string
+		// stuck is set if the proof lacks no more than streams that are blocked in
+		// order themselves.
+		stuck bool
+		// verdict is the proof, in words; empty while there is none.
+		verdict string
+	}
+)
 
 // suspect notes that an attempt has failed with the conflict. The meters must
 // have been read before the attempt: what a stream commits, or reads, after that
 // is not covered by it.
-func (s *suspicion) suspect(what string, now time.Time, readings readings) {
+func (s *suspicion) suspect(what string, now time.Time, readings readings, sources Sources) {
 	if s.what != what {
 		*s = suspicion{what: what, since: now}
 		return
 	}
-	if readings.past(s.since.Add(grace)) {
-		s.verdict = fmt.Sprintf("it is a genuine duplicate: all these streams have read more than %v past %s, when it was first seen, and none releases it",
-			grace, s.since.UTC().Format(time.RFC3339))
+	s.stuck = s.proven(readings, sources, blockedInOrder)
+	if !s.proven(readings, sources, stuckInOrder) {
+		return
+	}
+	s.verdict = fmt.Sprintf("it is a genuine duplicate: all these streams have read more than %v past %s, when it was first seen, and none releases it",
+		grace, s.since.UTC().Format(time.RFC3339))
+}
+
+// proven reports whether every stream has read past the conflict, or is stuck in
+// order at least that much.
+func (s *suspicion) proven(readings readings, sources Sources, stuck int32) bool {
+	if !readings.past(s.since.Add(grace), stuck) {
+		return false
+	}
+	if sources == nil {
+		return true
+	}
+	s.due = true
+	reached, err := readings.reached(s.targets, sources, stuck)
+	if err != nil {
+		s.trouble = err.Error()
+	}
+	return reached
+}
+
+// ask asks the sources' primaries for their positions, if it is time to.
+func (s *suspicion) ask(ctx context.Context, sources Sources, streams []Stream) {
+	if sources == nil || !s.due || time.Since(s.asked) < askInterval || s.answered(streams) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	targets := make(map[int32]string, len(streams))
+	bySource := make(map[string]string, len(streams))
+	s.trouble = ""
+	for _, stream := range streams {
+		if stream.Silent || !stream.CanMove() {
+			continue
+		}
+		source := stream.Source.GetExternalCluster() + ":" + stream.Source.GetExternalMysql() + ":" + stream.source()
+		position, known := bySource[source]
+		if !known {
+			var err error
+			if position, err = sources.Position(ctx, stream); err != nil {
+				s.trouble = "the primary of " + stream.source() + " could not be asked: " + err.Error()
+				break
+			}
+			bySource[source] = position
+		}
+		targets[stream.ID] = position
+	}
+	s.asked = time.Now()
+	if s.trouble == "" {
+		s.targets = targets
 	}
 }
 
-// readings are how far this stream and its peers had read at one moment.
-type readings []int64
-
-func (r readings) past(t time.Time) bool {
-	for _, ns := range r {
-		if ns <= t.UnixNano() {
+// answered reports whether the positions of all these streams are known.
+func (s *suspicion) answered(streams []Stream) bool {
+	for _, stream := range streams {
+		if _, known := s.targets[stream.ID]; !known && stream.CanMove() && !stream.Silent {
 			return false
 		}
 	}
-	return len(r) > 1
-}
-
-// readMeters reads the meters of a stream's peers; own is how far it has read
-// itself. One that cannot move without an operator has not read anything.
-func (h *Hub) readMeters(own int64, peers []Stream) readings {
-	r := readings{own}
-	for _, peer := range peers {
-		if !peer.CanMove() {
-			return append(r, 0)
-		}
-		if peer.Silent {
-			// It is taken to be near its source.
-			r = append(r, time.Now().Add(-silentLag).UnixNano())
-			continue
-		}
-		r = append(r, h.meter(peer.ID).ns.Load())
-	}
-	return r
+	return s.trouble == ""
 }
 
 // suspicion returns what is remembered of a stream's conflict from run to run.
 func (h *Hub) suspicion(id int32) *suspicion {
 	s, _ := h.suspicions.LoadOrStore(id, &suspicion{})
 	return s.(*suspicion)
-}
-
-// meter returns the meter of a stream. It lives as long as the hub.
-func (h *Hub) meter(id int32) *meter {
-	m, ok := h.meters.Load(id)
-	if !ok {
-		m, _ = h.meters.LoadOrStore(id, &meter{})
-	}
-	return m.(*meter)
 }

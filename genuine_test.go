@@ -29,6 +29,15 @@ import (
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
+// read returns readings of streams 1, 2 and so on.
+func read(ns ...int64) readings {
+	var all readings
+	for i, n := range ns {
+		all = append(all, reading{id: int32(i + 1), ns: n})
+	}
+	return all
+}
+
 func TestSuspicion(t *testing.T) {
 	at := func(d time.Duration) int64 { return start.Add(d).UnixNano() }
 	past := grace + time.Nanosecond
@@ -44,67 +53,67 @@ func TestSuspicion(t *testing.T) {
 	}{
 		{
 			name:     "the first sight proves nothing, however far all have read",
-			attempts: []attempt{{"10", 0, readings{math.MaxInt64, math.MaxInt64}}},
+			attempts: []attempt{{"10", 0, read(math.MaxInt64, math.MaxInt64)}},
 		},
 		{
 			name: "all have read past it",
 			attempts: []attempt{
-				{"10", 0, readings{at(0), at(0)}},
-				{"10", 6 * time.Second, readings{at(past), at(past)}},
+				{"10", 0, read(at(0), at(0))},
+				{"10", 6 * time.Second, read(at(past), at(past))},
 			},
 			proven: true,
 		},
 		{
 			name: "it stays proven",
 			attempts: []attempt{
-				{"10", 0, readings{at(0), at(0)}},
-				{"10", 6 * time.Second, readings{at(past), at(past)}},
-				{"10", 7 * time.Second, readings{at(past), 0}},
+				{"10", 0, read(at(0), at(0))},
+				{"10", 6 * time.Second, read(at(past), at(past))},
+				{"10", 7 * time.Second, read(at(past), 0)},
 			},
 			proven: true,
 		},
 		{
 			name: "within the grace it is not",
 			attempts: []attempt{
-				{"10", 0, readings{at(0), at(0)}},
-				{"10", time.Hour, readings{at(past), at(grace)}},
+				{"10", 0, read(at(0), at(0))},
+				{"10", time.Hour, read(at(past), at(grace))},
 			},
 		},
 		{
 			name: "this stream has not read far enough",
 			attempts: []attempt{
-				{"10", 0, readings{at(0), at(0)}},
-				{"10", time.Hour, readings{at(grace), at(past)}},
+				{"10", 0, read(at(0), at(0))},
+				{"10", time.Hour, read(at(grace), at(past))},
 			},
 		},
 		{
 			name: "a peer is not known to have read anything",
 			attempts: []attempt{
-				{"10", 0, readings{at(0), at(0), 0}},
-				{"10", time.Hour, readings{at(past), at(past), 0}},
+				{"10", 0, read(at(0), at(0), 0)},
+				{"10", time.Hour, read(at(past), at(past), 0)},
 			},
 		},
 		{
 			name: "no peers prove nothing",
 			attempts: []attempt{
-				{"10", 0, readings{at(0)}},
-				{"10", time.Hour, readings{at(past)}},
+				{"10", 0, read(at(0))},
+				{"10", time.Hour, read(at(past))},
 			},
 		},
 		{
 			name: "another conflict starts anew",
 			attempts: []attempt{
-				{"10", 0, readings{at(0), at(0)}},
-				{"20", 5 * time.Second, readings{at(past), at(past)}},
-				{"20", 6 * time.Second, readings{at(past), at(past)}},
+				{"10", 0, read(at(0), at(0))},
+				{"20", 5 * time.Second, read(at(past), at(past))},
+				{"20", 6 * time.Second, read(at(past), at(past))},
 			},
 		},
 		{
 			name: "and so does the first when it comes back",
 			attempts: []attempt{
-				{"10", 0, readings{at(0), at(0)}},
-				{"20", 5 * time.Second, readings{at(past), at(past)}},
-				{"10", 6 * time.Second, readings{at(past), at(past)}},
+				{"10", 0, read(at(0), at(0))},
+				{"20", 5 * time.Second, read(at(past), at(past))},
+				{"10", 6 * time.Second, read(at(past), at(past))},
 			},
 		},
 	}
@@ -112,7 +121,7 @@ func TestSuspicion(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var s suspicion
 			for _, a := range tt.attempts {
-				s.suspect(a.what, start.Add(a.now), a.readings)
+				s.suspect(a.what, start.Add(a.now), a.readings, nil)
 			}
 			if tt.proven {
 				assert.Contains(t, s.verdict, "genuine duplicate")
@@ -129,15 +138,15 @@ func TestReadMeters(t *testing.T) {
 		var h Hub
 		h.meter(2).ns.Store(20)
 		peer := running(2, "wf", nil)
-		assert.Equal(t, readings{10, 20}, h.readMeters(10, []Stream{peer}))
-		assert.Equal(t, readings{10, 20, 0}, h.readMeters(10, []Stream{peer, running(3, "wf", nil)}), "a stream that never ran has read nothing")
+		assert.Equal(t, read(10, 20), h.readMeters(reading{id: 1, ns: 10}, []Stream{peer}))
+		assert.Equal(t, read(10, 20, 0), h.readMeters(reading{id: 1, ns: 10}, []Stream{peer, running(3, "wf", nil)}), "a stream that never ran has read nothing")
 
 		peer.State = binlogdatapb.VReplicationWorkflowState_Stopped
-		assert.Contains(t, h.readMeters(10, []Stream{peer}), int64(0), "what a stopped stream has read is no proof")
+		assert.Equal(t, read(10, 0), h.readMeters(reading{id: 1, ns: 10}, []Stream{peer}), "what a stopped stream has read is no proof")
 
 		silent := running(2, "wf", nil)
 		silent.Silent = true
-		r := h.readMeters(10, []Stream{silent})
-		assert.False(t, r.past(time.Now()), "a stream that says nothing may be behind")
+		r := h.readMeters(reading{id: 1, ns: 10}, []Stream{silent})
+		assert.False(t, r.past(time.Now(), stuckInOrder), "a stream that says nothing may be behind")
 	})
 }

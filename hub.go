@@ -36,6 +36,10 @@ import (
 //
 // The zero value is an empty hub, ready for use.
 type Hub struct {
+	// Sources, if it is set, is asked before a duplicate is held to be genuine. It
+	// is to be set before there are streams.
+	Sources Sources
+
 	// generation counts the changes of the set of streams.
 	generation atomic.Uint64
 	// commits counts the target commits of all streams.
@@ -113,6 +117,16 @@ func (h *Hub) Streams() []Stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.SortedFunc(maps.Values(h.streams), func(a, b Stream) int { return int(a.ID) - int(b.ID) })
+}
+
+// withPeers returns a stream, if it is known, and its peers.
+func (h *Hub) withPeers(id int32, peers []Stream) []Stream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s, ok := h.streams[id]; ok {
+		return append([]Stream{s}, peers...)
+	}
+	return peers
 }
 
 // name names a stream for people.

@@ -259,6 +259,8 @@ func (j *joint) commit(ctx context.Context) (*collision, error) {
 	}
 	for _, m := range j.members {
 		m.committed = m.units
+		// It can go on, and has yet to find out how far.
+		m.meter.set(0, nil)
 		m.rung = j.rung()
 		m.swept = j.sweeping && len(j.members) > 1
 	}

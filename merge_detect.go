@@ -63,7 +63,7 @@ func (s Stream) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "stream %d (%s", s.ID, s.Workflow)
 	if s.Source != nil {
-		fmt.Fprintf(&b, ", source %s/%s", s.Source.Keyspace, s.Source.Shard)
+		b.WriteString(", source " + s.source())
 	}
 	switch {
 	case s.Err != nil:
@@ -73,6 +73,11 @@ func (s Stream) String() string {
 	}
 	b.WriteByte(')')
 	return b.String()
+}
+
+// source names the stream's source shard.
+func (s Stream) source() string {
+	return s.Source.GetKeyspace() + "/" + s.Source.GetShard()
 }
 
 // merges reports whether a stream of this kind takes part in merges at all.

@@ -43,6 +43,8 @@ type (
 		Key []int
 		// Unique are the other unique keys.
 		Unique []KeyDef
+		// Refuse is why rows of the table cannot be reordered; empty if they can.
+		Refuse string
 	}
 
 	ColumnDef struct {

@@ -75,7 +75,7 @@ func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
 		return err
 	}
 	if b.queue.truncated {
-		return b.tooLarge(cause)
+		return b.tooLarge(ctx, cause)
 	}
 	r := &resolution{
 		Backoff: b,
@@ -96,11 +96,12 @@ func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
 // tooLarge is for a conflict in a transaction whose events could not be kept. It
 // is read again, after the controller's delay, until its peers have released the
 // value, or could have.
-func (b *Backoff) tooLarge(cause conflict) error {
+func (b *Backoff) tooLarge(ctx context.Context, cause conflict) error {
 	// Its own later transactions could not be folded with it anyway.
-	readings := b.hub.readMeters(math.MaxInt64, b.peers)
+	readings := b.hub.readMeters(reading{id: b.config.ID, ns: math.MaxInt64}, b.peers)
 	s := b.hub.suspicion(b.config.ID)
-	s.suspect(cause.key+" "+cause.entry, time.Now(), readings)
+	s.suspect(cause.key+" "+cause.entry, time.Now(), readings, b.hub.Sources)
+	s.ask(ctx, b.hub.Sources, b.peers)
 	if cause.kind == duplicateKey && s.verdict != "" {
 		return giveUp(cause, MessagePrefix+"giving up on "+cause.what()+" in a transaction that is too large to be reordered: "+s.verdict)
 	}
@@ -131,6 +132,7 @@ func (r *resolution) run(ctx context.Context) error {
 		case deedCombine:
 			err = r.combine(ctx, s)
 		case deedWait:
+			r.suspicion.ask(ctx, r.hub.Sources, r.hub.withPeers(r.config.ID, r.peers))
 			err = r.wait(ctx, next.delay)
 			r.ladder.waited()
 			if r.unfoldable == notWhole {
@@ -184,6 +186,7 @@ func (r *resolution) progressed(units int) error {
 	r.collision = nil
 	r.suspicion = suspicion{}
 	r.unfoldable = ""
+	r.meter.stuck.Store(0)
 	r.hub.counters.setBlocked(r.config.ID, false)
 	if r.message == "" || r.player.InTransaction() {
 		return nil
@@ -210,7 +213,7 @@ func (r *resolution) attempt(ctx context.Context, units int, s situation) error 
 		return err
 	}
 	r.ticket = r.hub.Ticket()
-	readings := r.hub.readMeters(r.readUntil, r.peers)
+	readings := r.hub.readMeters(reading{id: r.config.ID, ns: r.readUntil, position: *r.readPosition}, r.peers)
 	err := r.replay(ctx, units)
 	if err == nil {
 		r.frequency.committed(units)
@@ -224,8 +227,12 @@ func (r *resolution) attempt(ctx context.Context, units int, s situation) error 
 		return err
 	}
 	if r.ladder.blocked() && c.kind == duplicateKey {
-		r.suspicion.suspect(c.key+" "+c.entry, time.Now(), readings)
+		r.suspicion.suspect(c.key+" "+c.entry, time.Now(), readings, r.hub.Sources)
 		// Its meter stays where it is: nobody can look at what it has read.
+		r.meter.stuck.Store(blockedInOrder)
+		if r.suspicion.stuck {
+			r.meter.stuck.Store(stuckInOrder)
+		}
 		if err := r.readOn(); err != nil {
 			return err
 		}
@@ -290,11 +297,25 @@ func (r *resolution) replay(ctx context.Context, units int) error {
 
 // commit lets go of the first events, which are committed.
 func (r *resolution) commit(events int) {
+	r.noteCommitted(r.queue.events[:events])
 	r.queue.commit(events)
 	if r.window != nil && !r.window.consume(events) {
 		r.window = nil
 	}
 	r.player.Mark()
+}
+
+// noteCommitted notes how far the stream has got by events that are committed.
+func (r *resolution) noteCommitted(events []*binlogdatapb.VEvent) {
+	var ns int64
+	for i := len(events) - 1; i >= 0; i-- {
+		ns = max(ns, r.sourceTime(events[i]))
+		if events[i].Type == binlogdatapb.VEventType_GTID {
+			r.position = &events[i].Gtid
+			break
+		}
+	}
+	r.meter.set(ns, r.position)
 }
 
 // wait sleeps until a peer has committed since the last attempt, own events have
@@ -347,6 +368,9 @@ func (r *resolution) say() error {
 		return nil
 	}
 	message := waitMessage(r.ladder.last, r.ladder.blockedSince, r.peers)
+	if trouble := r.suspicion.trouble; trouble != "" {
+		message += "; whether it is a genuine duplicate cannot be told: " + shorten(trouble, 200)
+	}
 	if message == r.message {
 		return nil
 	}

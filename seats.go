@@ -48,6 +48,7 @@ type (
 		id     int32
 		player Player
 		window *window
+		meter  *meter
 		// committed is how many units of the window a leader has committed, which
 		// the stream has not taken over yet.
 		committed int

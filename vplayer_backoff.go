@@ -33,6 +33,8 @@ type (
 	Config struct {
 		// ID is the stream's id in _vt.vreplication.
 		ID int32
+		// Position is the one from which the run begins.
+		Position string
 		// Tables are the tables of the target database.
 		Tables []string
 		// Limit is the longest time that one source transaction may be blocked
@@ -64,9 +66,12 @@ type (
 		frequency frequency
 
 		meter *meter
-		// readUntil is what the meter comes to once everything that was fetched
-		// is applied.
-		readUntil int64
+		// readUntil and readPosition are what the meter comes to once everything
+		// that was fetched is applied.
+		readUntil    int64
+		readPosition *string
+		// position is the one of the last GTID event that vplayer was handed.
+		position *string
 		// clockOffset is the least difference seen between this host's clock and
 		// the source's, in nanoseconds: a larger one was delayed on its way.
 		clockOffset int64
@@ -96,7 +101,9 @@ func New(player Player, hub *Hub, config Config) *Backoff {
 		generation: hub.Generation() - 1,
 	}
 	// What an earlier run had read is not what this one has.
-	b.meter.ns.Store(0)
+	b.meter.set(0, nil)
+	b.meter.stuck.Store(0)
+	b.position, b.readPosition = &b.config.Position, &b.config.Position
 	return b
 }
 
@@ -144,6 +151,9 @@ func (b *Backoff) noteRead(items [][]*binlogdatapb.VEvent) {
 				b.clockOffset = min(b.clockOffset, now-event.CurrentTime)
 			}
 			b.readUntil = max(b.readUntil, b.sourceTime(event))
+			if event.Type == binlogdatapb.VEventType_GTID {
+				b.readPosition = &event.Gtid
+			}
 		}
 	}
 }
@@ -204,6 +214,9 @@ func (b *Backoff) Group(event *binlogdatapb.VEvent) bool {
 // that was saved. io.EOF has vplayer's meaning: the stop position is reached, or
 // the context is done. Unlike the other methods it needs a Backoff.
 func (b *Backoff) Apply(ctx context.Context, event *binlogdatapb.VEvent, mustSave bool) error {
+	if event.Type == binlogdatapb.VEventType_GTID {
+		b.position = &event.Gtid
+	}
 	if !b.merging {
 		return b.checkAlone(b.player.Apply(ctx, event, mustSave))
 	}
@@ -225,7 +238,7 @@ func (b *Backoff) Apply(ctx context.Context, event *binlogdatapb.VEvent, mustSav
 		return nil
 	}
 	if ns := b.sourceTime(event); ns > 0 {
-		b.meter.ns.Store(ns)
+		b.meter.set(ns, b.position)
 	}
 	return b.settle(open)
 }

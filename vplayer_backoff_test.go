@@ -381,6 +381,94 @@ func TestNothingIsProvenWhileAPeerIsStopped(t *testing.T) {
 	})
 }
 
+// TestNothingIsProvenByTheClocksOfAReplica: a replica lags by more than any grace.
+// While it has nothing to send its heartbeats carry the present time, though the
+// release is in what it has yet to apply.
+func TestNothingIsProvenByTheClocksOfAReplica(t *testing.T) {
+	inMerge(t, 2, func(m *merge) {
+		m.sql(0, "insert into {0} values (1,10,'a')")
+		m.startAll()
+		m.sync()
+		_, err := m.Streams[0].SQL("update {0} set uid=11 where id=1")
+		require.NoError(t, err)
+		m.sql(1, "insert into {1} values (2,10,'b')")
+		m.settle(time.Minute)
+		require.True(t, m.Streams[1].Running(), "ended with: %v", m.Streams[1].Err)
+		m.Streams[0].Send()
+		m.sync()
+	})
+}
+
+// TestGenuineNeedsAnAnswer: while a source cannot be asked how far it is, nothing
+// is proven. Once it can the stream ends.
+func TestGenuineNeedsAnAnswer(t *testing.T) {
+	inMerge(t, 2, func(m *merge) {
+		sources := &unreachable{Sources: m.World}
+		sources.away.Store(true)
+		m.Hub.Sources = sources
+		m.sql(0, "insert into {0} values (1,10,'a')")
+		m.startAll()
+		m.sync()
+		_, err := m.Streams[1].SQL("insert into {1} values (2,10,'b')")
+		require.NoError(t, err)
+		m.Streams[1].Send()
+		m.settle(time.Minute)
+		require.True(t, m.Streams[1].Running())
+		assert.Contains(t, m.DB.Stream(2).Message, "ks/shard1 could not be asked: no primary")
+		sources.away.Store(false)
+		m.settle(5 * time.Second)
+		assert.ErrorContains(t, m.Streams[1].Err, "genuine duplicate")
+		assert.Empty(t, m.DB.Stream(2).Pos)
+	})
+}
+
+// unreachable are sources whose primaries are away for a time.
+type unreachable struct {
+	mergebackoff.Sources
+	away atomic.Bool
+}
+
+func (u *unreachable) Position(ctx context.Context, stream mergebackoff.Stream) (string, error) {
+	if u.away.Load() && stream.ID == 1 {
+		return "", errors.New("no primary")
+	}
+	return u.Sources.Position(ctx, stream)
+}
+
+// TestStuckInOrder: two streams block each other in transactions that nobody can
+// reorder. One of them ends, with the reason; nothing is lost.
+func TestStuckInOrder(t *testing.T) {
+	inMerge(t, 3, func(m *merge) {
+		m.Tables["t"].Refuse = "it has a foreign key"
+		m.sql(0, "insert into {0} values (1,10,'a')")
+		m.sql(1, "insert into {1} values (2,20,'b')")
+		m.startAll()
+		m.sync()
+		for i, takes := range []string{
+			"insert into {0} values (3,20,'a')", "insert into {1} values (4,10,'b')",
+		} {
+			_, err := m.Streams[i].SQL(takes)
+			require.NoError(t, err)
+			_, err = m.Streams[i].SQL("delete from {" + id(i-1) + "} where id=" + id(i))
+			require.NoError(t, err)
+		}
+		_, duplicate := m.Union()
+		require.Empty(t, duplicate)
+		m.Streams[0].Send()
+		m.Streams[1].Send()
+		m.settle(20 * time.Second)
+		ended := 0
+		for _, s := range m.Streams[:2] {
+			if !s.Running() {
+				ended++
+				assert.ErrorContains(t, s.Err, "could not be reordered: table t: it has a foreign key")
+			}
+		}
+		assert.Positive(t, ended)
+		assert.Len(t, m.DB.Rows(), 2)
+	})
+}
+
 // TestLimit: a value that is not released within the limit ends the stream.
 func TestLimit(t *testing.T) {
 	inMerge(t, 2, func(m *merge) {

@@ -626,7 +626,7 @@ func (p *Player) StopsAt(gtid string) bool { return p.StopPos != "" && gtid >= p
 func (p *Player) plan(name string) *mergebackoff.Table {
 	def := p.DB.tables[name]
 	table := &mergebackoff.Table{
-		Name: name, Columns: len(def.Columns), Key: def.Key, Plan: def,
+		Name: name, Columns: len(def.Columns), Key: def.Key, Plan: def, Refuse: def.Refuse,
 		Unique: []mergebackoff.UniqueKey{{Name: "PRIMARY", Columns: def.Key}},
 	}
 	for _, c := range def.Columns {

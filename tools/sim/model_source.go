@@ -19,6 +19,7 @@ limitations under the License.
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vreplication/mergebackoff"
@@ -61,6 +63,8 @@ type (
 		Images Images
 		// Log is all that the source ever committed.
 		Log []*Txn
+		// last is the position of the last of them.
+		last atomic.Pointer[string]
 		// Rows is the source's state, by primary key.
 		Rows map[string]Row
 
@@ -95,6 +99,7 @@ type (
 // NewWorld returns a merge of so many sources, all of whose streams are stopped.
 func NewWorld(streams int, tables ...*TableDef) *World {
 	w := &World{DB: NewDatabase(tables...), Hub: &mergebackoff.Hub{}, Tables: make(map[string]*TableDef)}
+	w.Hub.Sources = w
 	for _, table := range tables {
 		w.Tables[table.Name] = table
 	}
@@ -115,6 +120,25 @@ func (s *Stream) stream(state binlogdatapb.VReplicationWorkflowState) mergebacko
 			Filter: &binlogdatapb.Filter{Rules: []*binlogdatapb.Rule{{Match: "/.*"}}},
 		},
 	}
+}
+
+// Position is what the source of a stream has committed up to now.
+func (w *World) Position(_ context.Context, stream mergebackoff.Stream) (string, error) {
+	s := w.Streams[stream.ID-1]
+	if last := s.last.Load(); last != nil {
+		return *last, nil
+	}
+	return s.start(), nil
+}
+
+// AtLeast reports whether a position has reached another.
+func (w *World) AtLeast(position, other string) (bool, error) {
+	return position >= other, nil
+}
+
+// start is the position at which the source begins.
+func (s *Stream) start() string {
+	return fmt.Sprintf("%d-%06d", s.ID, 0)
 }
 
 // SetState notes a state in the stream's row and in the hub.
@@ -144,6 +168,7 @@ func (s *Stream) log(kind binlogdatapb.VEventType, sql string, rows []RowDelta) 
 		Rows: rows, Kind: kind, SQL: sql,
 	}
 	s.Log = append(s.Log, txn)
+	s.last.Store(&txn.GTID)
 	return txn
 }
 
@@ -218,6 +243,7 @@ func (s *Stream) Restart() {
 	}
 	config := w.Config
 	config.ID, config.Tables = s.ID, slices.Sorted(maps.Keys(w.Tables))
+	config.Position = cmp.Or(w.DB.Stream(s.ID).Pos, s.start())
 	if !w.Off {
 		s.Player.Backoff = mergebackoff.New(s.Player, w.Hub, config)
 	}
