@@ -80,9 +80,10 @@ func newMergePlayer(vp *vplayer, relay *relayLog) *mergePlayer {
 	}
 	mp.Mark()
 	mp.backoff = mergebackoff.New(mp, &vr.vre.mergeHub, mergebackoff.Config{
-		ID:     vr.id,
-		Tables: slices.Sorted(maps.Keys(vr.colInfoMap)),
-		Limit:  vr.workflowConfig.MaxTimeToRetryError,
+		ID:       vr.id,
+		Position: replication.EncodePosition(vp.startPos),
+		Tables:   slices.Sorted(maps.Keys(vr.colInfoMap)),
+		Limit:    vr.workflowConfig.MaxTimeToRetryError,
 	})
 	return mp
 }
