@@ -199,6 +199,7 @@ func (r *resolution) sit() error {
 		r.seat = &seat{id: r.config.ID, player: r.player, window: r.window, meter: r.meter}
 		r.hub.seats.sit(r.seat)
 	}
+	r.seat.applied = r.applied
 	read := r.window.read
 	if err := r.window.extend(r.queue.events); err != nil {
 		return err

@@ -309,6 +309,9 @@ func (r *resolution) commit(events int) {
 func (r *resolution) noteCommitted(events []*binlogdatapb.VEvent) {
 	var ns int64
 	for i := len(events) - 1; i >= 0; i-- {
+		if events[i].Type == binlogdatapb.VEventType_COMMIT {
+			r.applied = events[i].Timestamp
+		}
 		ns = max(ns, r.sourceTime(events[i]))
 		if events[i].Type == binlogdatapb.VEventType_GTID {
 			r.position = &events[i].Gtid

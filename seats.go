@@ -49,6 +49,9 @@ type (
 		player Player
 		window *window
 		meter  *meter
+		// applied is the source's second up to which the stream has applied its
+		// transactions, in front of its window.
+		applied int64
 		// committed is how many units of the window a leader has committed, which
 		// the stream has not taken over yet.
 		committed int

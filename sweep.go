@@ -115,13 +115,14 @@ func (r *resolution) peersReady(others []*seat, second int64) bool {
 
 // cut chooses the second up to which the streams are swept, and makes them all
 // members up to there. It is the last that all have read past, or an earlier one
-// if that would be too much at once.
-// Behind a second at which a sweep has failed it goes further.
+// if that would be too much at once. No stream should have gone past it already,
+// nor should a sweep have failed there: if it can it goes further.
 func (j *joint) cut() (second int64, ok bool) {
 	members := j.candidates()
-	last := members[0].window.readUntil
+	last, ahead := members[0].window.readUntil, int64(0)
 	for _, m := range members {
 		last = min(last, m.window.readUntil)
+		ahead = max(ahead, m.applied)
 	}
 	last--
 	shares := make([]int, len(members))
@@ -139,7 +140,7 @@ func (j *joint) cut() (second int64, ok bool) {
 				next = min(next, m.window.units[shares[i]].timestamp)
 			}
 		}
-		if changes > maxSwept/2 && second > j.seats.swept {
+		if changes > maxSwept/2 && second >= ahead && second > j.seats.swept {
 			break
 		}
 	}

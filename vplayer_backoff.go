@@ -72,6 +72,9 @@ type (
 		readPosition *string
 		// position is the one of the last GTID event that vplayer was handed.
 		position *string
+		// applied is the source's time, in its own seconds, of the last transaction
+		// that is applied.
+		applied int64
 		// clockOffset is the least difference seen between this host's clock and
 		// the source's, in nanoseconds: a larger one was delayed on its way.
 		clockOffset int64
@@ -239,6 +242,9 @@ func (b *Backoff) Apply(ctx context.Context, event *binlogdatapb.VEvent, mustSav
 	}
 	if ns := b.sourceTime(event); ns > 0 {
 		b.meter.set(ns, b.position)
+	}
+	if event.Type == binlogdatapb.VEventType_COMMIT {
+		b.applied = event.Timestamp
 	}
 	return b.settle(open)
 }
