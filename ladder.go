@@ -120,11 +120,10 @@ type ladder struct {
 // conflicts are frequent the unit in front is taken to be blocked.
 func newLadder(s situation, cause conflict, frequent bool, limit time.Duration, jitter func() float64) *ladder {
 	l := &ladder{size: min(s.units, 2*firstReplay), limit: limit, jitter: jitter}
-	if frequent && cause.kind == duplicateKey {
-		l.size = 1
-	}
 	l.conflicted(cause, s)
-	l.assumed = frequent && l.blocked()
+	if frequent {
+		l.assumed, l.blockedSince, l.wait = true, s.now, false
+	}
 	return l
 }
 
@@ -187,7 +186,7 @@ func (l *ladder) progressed(units int, frequent bool, now time.Time) {
 	l.tries = 0
 	l.wait = false
 	l.blockedSince = time.Time{}
-	l.assumed = frequent && l.last.kind == duplicateKey
+	l.assumed = frequent
 	if l.assumed {
 		l.blockedSince = now
 	}
