@@ -35,7 +35,7 @@ func (r *resolution) combine(ctx context.Context, s situation) error {
 	if err := r.awaitTurn(ctx); err != nil {
 		return err
 	}
-	defer r.hub.seats.endTurn()
+	defer r.hub.seats.turn.end()
 	if done, err := r.takeOver(); done || err != nil {
 		return err
 	}
@@ -125,29 +125,49 @@ const sweepPatience = 50 * time.Millisecond
 // not read far enough to be swept.
 func (r *resolution) mayBeSweptSoon() bool {
 	others := r.hub.seats.others(r.seat)
-	return r.frequency.high() && r.roomLeft() && time.Since(r.attempted) < sweepPatience &&
+	return r.oftenInConflict() && r.roomLeft() && time.Since(r.attempted) < sweepPatience &&
 		len(others) > 0 && r.peersReady(others, r.window.units[0].timestamp)
 }
 
 // awaitTurn waits for the turn, and reads on meanwhile.
 func (r *resolution) awaitTurn(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return io.EOF
+	}
+	turn := &r.hub.seats.turn
+	place := turn.queue()
 	for {
-		var arrived <-chan struct{}
-		release := func() {}
-		if r.roomLeft() {
-			arrived, release = r.player.Arrived()
-		}
-		got, err := r.hub.seats.takeTurnUnless(ctx, arrived)
-		release()
+		come, err := r.readUntilTurn(ctx, place)
 		if err != nil {
-			return io.EOF
-		}
-		if got {
-			return nil
-		}
-		if err := r.readOn(); err != nil {
+			turn.leave(place)
 			return err
 		}
+		if come {
+			return nil
+		}
+	}
+}
+
+// readUntilTurn reads on once something has arrived, unless the turn comes first.
+func (r *resolution) readUntilTurn(ctx context.Context, place place) (come bool, err error) {
+	select {
+	case <-place:
+		return true, nil
+	default:
+	}
+	var arrived <-chan struct{}
+	if r.roomLeft() {
+		var release func()
+		arrived, release = r.player.Arrived()
+		defer release()
+	}
+	select {
+	case <-ctx.Done():
+		return false, io.EOF
+	case <-place:
+		return true, nil
+	case <-arrived:
+		return false, r.readOn()
 	}
 }
 
@@ -162,7 +182,7 @@ func (r *resolution) committed(end error) error {
 	if _, err := r.takeOver(); err != nil {
 		return err
 	}
-	if !r.frequency.high() {
+	if !r.oftenInConflict() {
 		r.standUp()
 	}
 	return end
@@ -226,10 +246,10 @@ func (r *resolution) getUp(ctx context.Context) (tookOver bool, err error) {
 	if r.seat == nil {
 		return false, nil
 	}
-	if err := r.hub.seats.takeTurn(ctx); err != nil {
+	if err := r.hub.seats.turn.take(ctx); err != nil {
 		return false, io.EOF
 	}
-	defer r.hub.seats.endTurn()
+	defer r.hub.seats.turn.end()
 	tookOver, err = r.takeOver()
 	r.standUp()
 	return tookOver, err

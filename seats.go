@@ -17,7 +17,6 @@ limitations under the License.
 package mergebackoff
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -27,11 +26,9 @@ type (
 	// seats are the streams that are blocked and stand still, each with its
 	// window, so that one of them can commit for all. It belongs to a hub.
 	seats struct {
-		once sync.Once
-		// turn holds one token. A blocked stream makes an attempt, or reads on in
-		// its own window, only with the token: so while one tries, the windows of
-		// all others stay as they are.
-		turn chan struct{}
+		// A blocked stream makes an attempt, or reads on in its own window, only with
+		// the turn: so while one tries, the windows of all others stay as they are.
+		turn turn
 
 		mu    sync.Mutex
 		taken map[int32]*seat
@@ -67,53 +64,14 @@ type (
 	}
 )
 
-func (s *seats) init() {
-	s.once.Do(func() {
-		s.turn = make(chan struct{}, 1)
-		s.turn <- struct{}{}
-		s.taken = make(map[int32]*seat)
-	})
-}
-
-// takeTurn waits for the turn. It gives up when the context is done.
-func (s *seats) takeTurn(ctx context.Context) error {
-	_, err := s.takeTurnUnless(ctx, nil)
-	return err
-}
-
-// takeTurnUnless waits for the turn, or for another event, and tells whether it
-// got the turn.
-func (s *seats) takeTurnUnless(ctx context.Context, event <-chan struct{}) (got bool, err error) {
-	s.init()
-	// A stream that is being stopped makes no further attempt, even if the turn
-	// is free.
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	select {
-	case <-s.turn:
-		return true, nil
-	default:
-	}
-	select {
-	case <-ctx.Done():
-		return false, ctx.Err()
-	case <-s.turn:
-		return true, nil
-	case <-event:
-		return false, nil
-	}
-}
-
-func (s *seats) endTurn() {
-	s.turn <- struct{}{}
-}
-
 // sit adds a seat. It needs the turn.
-func (s *seats) sit(seat *seat) {
+func (s *seats) sit(one *seat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.taken[seat.id] = seat
+	if s.taken == nil {
+		s.taken = make(map[int32]*seat)
+	}
+	s.taken[one.id] = one
 }
 
 // leave takes a seat away. It does not need the turn, since a stream must be able

@@ -19,43 +19,15 @@ limitations under the License.
 package mergebackoff
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
-
-func TestTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var s seats
-		require.NoError(t, s.takeTurn(t.Context()))
-
-		got := make(chan error, 1)
-		go func() { got <- s.takeTurn(t.Context()) }()
-		synctest.Wait()
-		assert.Empty(t, got, "there is one turn")
-		s.endTurn()
-		require.NoError(t, <-got)
-
-		// A stream that is being stopped does not wait for the turn, and makes no
-		// further attempt even if it is free.
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() { got <- s.takeTurn(ctx) }()
-		synctest.Wait()
-		cancel()
-		require.ErrorIs(t, <-got, context.Canceled)
-		s.endTurn()
-		require.ErrorIs(t, s.takeTurn(ctx), context.Canceled)
-		require.NoError(t, s.takeTurn(t.Context()), "the turn was not lost")
-	})
-}
 
 func TestSeats(t *testing.T) {
 	var s seats
-	s.init()
 	one, two, three := &seat{id: 1}, &seat{id: 2}, &seat{id: 3}
 	for _, seat := range []*seat{three, one, two} {
 		s.sit(seat)
@@ -101,7 +73,6 @@ func TestCommitForSeats(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var s seats
-			s.init()
 			members := []*seat{{id: 1}, {id: 2}}
 			for _, member := range members {
 				s.sit(member)
@@ -128,7 +99,6 @@ func TestCommitForSeats(t *testing.T) {
 func TestLeaveWaitsForCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s seats
-		s.init()
 		members := []*seat{{id: 1}, {id: 2}}
 		for _, member := range members {
 			s.sit(member)
