@@ -33,9 +33,14 @@ const (
 // vplayer's batching and the connection's ability to take several statements in
 // one query go together: if they came apart, a batch would be sent to a
 // connection that refuses it, or every statement would commit by itself.
+//
+// Where conflicts are frequent a group is small at first, and grows from commit to
+// commit: a large one would most likely be rolled back.
 type batching struct {
 	player Player
 	mode   mode
+	// most is how many source transactions a group takes; zero is any number.
+	most int
 }
 
 // isolate leaves grouping and batching. No transaction may be open.
@@ -61,7 +66,28 @@ func (b *batching) set(m mode) error {
 	return nil
 }
 
-// mayGroup reports whether a commit may be put off and joined with the next.
-func (b *batching) mayGroup() bool {
-	return b.mode == grouped
+// mayGroup reports whether a commit may be put off and joined with the next, when
+// so many source transactions are in the group.
+func (b *batching) mayGroup(units int) bool {
+	return b.mode == grouped && (b.most == 0 || units < b.most)
+}
+
+const (
+	// leastGrouped is the size of a small group, and mostGrouped the one from which
+	// on there is no limit.
+	leastGrouped = 16
+	mostGrouped  = 4096
+)
+
+// shrink has the next group be small.
+func (b *batching) shrink() {
+	b.most = leastGrouped
+}
+
+// grow has the next group be larger, after one that went through.
+func (b *batching) grow() {
+	b.most *= 4
+	if b.most > mostGrouped {
+		b.most = 0
+	}
 }

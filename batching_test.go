@@ -39,7 +39,7 @@ func (p *switchPlayer) SetBatching(on bool) error {
 func TestBatching(t *testing.T) {
 	player := &switchPlayer{}
 	b := batching{player: player}
-	assert.True(t, b.mayGroup(), "a stream groups to begin with")
+	assert.True(t, b.mayGroup(1000), "a stream groups to begin with")
 
 	require.NoError(t, b.restore())
 	assert.Empty(t, player.calls, "the player's own way is not set again")
@@ -47,11 +47,11 @@ func TestBatching(t *testing.T) {
 	require.NoError(t, b.isolate())
 	require.NoError(t, b.isolate())
 	assert.Equal(t, []bool{false}, player.calls, "the player is told only of a change")
-	assert.False(t, b.mayGroup(), "an isolated stream does not group")
+	assert.False(t, b.mayGroup(1000), "an isolated stream does not group")
 
 	require.NoError(t, b.restore())
 	assert.Equal(t, []bool{false, true}, player.calls)
-	assert.True(t, b.mayGroup())
+	assert.True(t, b.mayGroup(1000))
 }
 
 // TestBatchingFails shows that the mode stays what the player has if the player
@@ -60,10 +60,27 @@ func TestBatchingFails(t *testing.T) {
 	player := &switchPlayer{err: errors.New("connection refuses")}
 	b := batching{player: player}
 	require.ErrorIs(t, b.isolate(), player.err)
-	assert.True(t, b.mayGroup())
+	assert.True(t, b.mayGroup(1000))
 
 	player.err = nil
 	require.NoError(t, b.isolate())
 	assert.Equal(t, []bool{false, false}, player.calls)
-	assert.False(t, b.mayGroup())
+	assert.False(t, b.mayGroup(1000))
+}
+
+// TestSmallGroups shows how a group is kept small, and that it is without a limit
+// again after some that went through.
+func TestSmallGroups(t *testing.T) {
+	b := batching{}
+	b.grow()
+	assert.True(t, b.mayGroup(1e6), "without a limit there is nothing to grow")
+	b.shrink()
+	assert.True(t, b.mayGroup(leastGrouped-1))
+	assert.False(t, b.mayGroup(leastGrouped))
+	b.grow()
+	assert.True(t, b.mayGroup(leastGrouped))
+	for range 8 {
+		b.grow()
+	}
+	assert.True(t, b.mayGroup(1e6))
 }

@@ -25,6 +25,8 @@ type frequency struct {
 	since int
 	// average is the smoothed number of units from conflict to conflict.
 	average float64
+	// conflicts is how many there were.
+	conflicts int
 }
 
 // frequentConflicts is the average below which conflicts are frequent. To find one
@@ -45,9 +47,31 @@ func (f *frequency) committed(units int) {
 func (f *frequency) conflict() {
 	f.average = (f.average + float64(f.since)) / 2
 	f.since = 0
+	f.conflicts++
 }
 
 // high reports whether conflicts are frequent.
 func (f *frequency) high() bool {
 	return f.average < frequentConflicts
+}
+
+// oftenInConflict reports whether the stream meets conflicts frequently. One that
+// has met none yet takes its peers' word for it.
+func (b *Backoff) oftenInConflict() bool {
+	if b.frequency.conflicts > 0 {
+		return b.frequency.high()
+	}
+	for _, peer := range b.peers {
+		if b.hub.meter(peer.ID).often.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// noteFrequency tells the stream's peers whether it meets conflicts frequently.
+func (b *Backoff) noteFrequency() {
+	if often := b.frequency.conflicts > 0 && b.frequency.high(); often != b.meter.often.Load() {
+		b.meter.often.Store(often)
+	}
 }

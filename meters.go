@@ -36,6 +36,8 @@ type (
 		// conflict is when the stream last met a conflict, in nanoseconds of this
 		// host's clock.
 		conflict atomic.Int64
+		// often is set while the stream meets conflicts frequently.
+		often atomic.Bool
 		// stuck is whether the stream is blocked in a transaction that nobody can
 		// reorder.
 		stuck atomic.Int32

@@ -91,6 +91,39 @@ func (q *queue) take(event *binlogdatapb.VEvent) error {
 	return nil
 }
 
+// adopt marks the source transactions that have arrived whole as handed, up to
+// one that only vplayer can deal with, and tells whether there were any. vplayer
+// is to skip them when it comes to them.
+func (q *queue) adopt() bool {
+	whole, size := 0, q.handed
+	for i, event := range q.events[q.next:] {
+		size += eventSize(event)
+		if size > maxRetained/2 || !adoptable(event) {
+			break
+		}
+		if event.Type == binlogdatapb.VEventType_COMMIT {
+			whole = i + 1
+		}
+	}
+	for range whole {
+		if q.take(q.events[q.next]) != nil {
+			return false
+		}
+	}
+	q.skip += whole
+	return whole > 0
+}
+
+// adoptable reports whether an event belongs to a transaction of rows, or to none.
+func adoptable(event *binlogdatapb.VEvent) bool {
+	switch event.Type {
+	case binlogdatapb.VEventType_BEGIN, binlogdatapb.VEventType_FIELD, binlogdatapb.VEventType_ROW,
+		binlogdatapb.VEventType_GTID, binlogdatapb.VEventType_COMMIT, binlogdatapb.VEventType_HEARTBEAT:
+		return true
+	}
+	return false
+}
+
 // commit lets go of the first n events: they are committed on the target.
 func (q *queue) commit(n int) {
 	q.skip += max(n-q.next, 0)

@@ -49,8 +49,9 @@ type resolution struct {
 	// collision is what the last joint attempt met.
 	collision *collision
 	suspicion suspicion
-	// noted is set once the conflict of the front transaction was counted.
-	noted bool
+	// noted is set once the conflict of the front transaction was counted, and
+	// unresolved as long as a conflict was counted whose resolution was not.
+	noted, unresolved bool
 	// reach is how many units an attempt begins with, while conflicts are
 	// frequent and none is known.
 	reach int
@@ -82,6 +83,8 @@ func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
 		ticket:  b.hub.Ticket(),
 		how:     ResolvedByIsolation,
 		alive:   time.NewTicker(keepAliveInterval),
+
+		unresolved: true,
 	}
 	defer r.alive.Stop()
 	defer r.standUp()
@@ -89,7 +92,7 @@ func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
 	if err != nil {
 		return err
 	}
-	r.ladder = newLadder(s, cause, b.frequency.high(), b.config.Limit, b.config.Jitter)
+	r.ladder = newLadder(s, cause, b.oftenInConflict(), b.config.Limit, b.config.Jitter)
 	return r.run(ctx)
 }
 
@@ -115,6 +118,9 @@ func (r *resolution) run(ctx context.Context) error {
 			return err
 		}
 		next := r.ladder.next(s)
+		if next.do == deedDone && r.goesOn() {
+			continue
+		}
 		if next.do == deedReplay || next.do == deedDone || next.do == deedGiveUp {
 			// A leader must not commit what the stream is about to apply itself,
 			// and may just have resolved what it gives up on.
@@ -139,7 +145,7 @@ func (r *resolution) run(ctx context.Context) error {
 				r.unfoldable = ""
 			}
 		case deedDone:
-			r.hub.counters.resolution(r.config.ID, r.how)
+			r.countResolution()
 			return nil
 		case deedGiveUp:
 			r.hub.counters.resolution(r.config.ID, GivenUp)
@@ -149,6 +155,13 @@ func (r *resolution) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// goesOn reports whether the resolution takes on what has arrived since: where
+// conflicts are frequent the next one is near, and a stream that stands up keeps
+// those from a sweep that still stand still.
+func (r *resolution) goesOn() bool {
+	return r.oftenInConflict() && !r.player.InTransaction() && r.queue.adopt()
 }
 
 // situation is the state of affairs as the ladder needs it.
@@ -181,7 +194,10 @@ func (r *resolution) climb(rung Resolution) {
 
 // progressed notes that units of the stream were committed.
 func (r *resolution) progressed(units int) error {
-	r.ladder.progressed(units, r.frequency.high(), time.Now())
+	r.ladder.progressed(units, r.oftenInConflict(), time.Now())
+	if r.noted {
+		r.countResolution()
+	}
 	r.noted = false
 	r.collision = nil
 	r.suspicion = suspicion{}
@@ -253,8 +269,21 @@ func (r *resolution) conflicted(c conflict, s situation) {
 func (r *resolution) noteConflict() {
 	if !r.noted {
 		r.noted = true
+		if !r.unresolved {
+			r.unresolved = true
+			r.hub.counters.conflict(r.config.ID)
+		}
 		r.frequency.conflict()
+		r.noteFrequency()
 	}
+}
+
+// countResolution counts the conflict that was counted last as resolved.
+func (r *resolution) countResolution() {
+	if r.unresolved {
+		r.hub.counters.resolution(r.config.ID, r.how)
+	}
+	r.unresolved, r.how = false, ResolvedByIsolation
 }
 
 // replay applies the first units in one target transaction. A unit by itself is

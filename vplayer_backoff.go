@@ -106,6 +106,7 @@ func New(player Player, hub *Hub, config Config) *Backoff {
 	// What an earlier run had read is not what this one has.
 	b.meter.set(0, nil)
 	b.meter.stuck.Store(0)
+	b.meter.often.Store(false)
 	b.position, b.readPosition = &b.config.Position, &b.config.Position
 	return b
 }
@@ -183,6 +184,8 @@ func (b *Backoff) detect() error {
 		b.merging = merging
 		b.queue = queue{}
 		b.player.Mark()
+		// Nothing is known of its conflicts.
+		b.batching.shrink()
 	}
 	return nil
 }
@@ -208,8 +211,9 @@ func (b *Backoff) Group(event *binlogdatapb.VEvent) bool {
 	if b == nil || !b.merging {
 		return true
 	}
+	units, _ := b.queue.units()
 	// An event out of order is not grouped: Apply is to refuse it.
-	return b.batching.mayGroup() && b.queue.take(event) == nil
+	return b.batching.mayGroup(units) && b.queue.take(event) == nil
 }
 
 // Apply applies the next event. It returns when the event is applied, or with
@@ -236,6 +240,11 @@ func (b *Backoff) Apply(ctx context.Context, event *binlogdatapb.VEvent, mustSav
 		if err := b.resolve(ctx, c); err != nil {
 			return err
 		}
+		if b.oftenInConflict() {
+			b.batching.shrink()
+		}
+	} else if open && !b.player.InTransaction() {
+		b.batching.grow()
 	}
 	if b.player.InTransaction() {
 		return nil
