@@ -23,4 +23,4 @@ limitations under the License.
 // copies, which a test compares; go generate makes them.
 package sim
 
-//go:generate go test -run TestModelIsThePackages . -update
+//go:generate go run ../cmd/copymodel

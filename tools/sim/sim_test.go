@@ -18,38 +18,30 @@ package sim
 
 import (
 	"flag"
-	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"mergebackoff/tools/modelcopy"
 )
 
 var (
-	update = flag.Bool("update", false, "write the copies of the model")
-	runs   = flag.Int("runs", 2000, "how many histories to run")
-	seed   = flag.Uint64("seed", 1, "the first history's seed")
+	runs = flag.Int("runs", 2000, "how many histories to run")
+	seed = flag.Uint64("seed", 1, "the first history's seed")
 )
 
 // TestModelIsThePackages shows that the model is the one that the package's own
 // tests use.
 func TestModelIsThePackages(t *testing.T) {
-	for _, name := range []string{"model", "model_player", "model_source"} {
-		original, err := os.ReadFile(filepath.Join("..", "..", name+"_test.go"))
-		require.NoError(t, err)
-		text := strings.Replace(string(original), "\npackage mergebackoff_test\n", "\n// A copy: see doc.go.\n\npackage sim\n", 1)
-		if *update {
-			require.NoError(t, os.WriteFile(name+".go", []byte(text), 0o644))
-			continue
-		}
-		own, err := os.ReadFile(name + ".go")
-		require.NoError(t, err)
-		assert.True(t, text == string(own), "%s.go is not up to date: run go generate in tools/sim", name)
-	}
+	copies, err := modelcopy.Copies(filepath.Join("..", ".."))
+	require.NoError(t, err)
+	stale, err := modelcopy.Stale(".", copies)
+	require.NoError(t, err)
+	assert.Empty(t, stale, "run go generate in tools/sim")
 }
 
 // TestHistories runs random histories; -runs and -seed choose them.
