@@ -258,7 +258,6 @@ func (r *resolution) getUp(ctx context.Context) (tookOver bool, err error) {
 // standUp leaves the seat. It needs the turn, unless the run ends and the
 // position is read again.
 func (r *resolution) standUp() {
-	r.hub.counters.setBlocked(r.config.ID, false)
 	if r.seat != nil {
 		r.hub.seats.leave(r.seat)
 		r.seat = nil

@@ -58,16 +58,22 @@ func (cr *CopyRetry) Wait(ctx context.Context, hub *Hub, config Config, err erro
 		return err
 	}
 	now := time.Now()
+	if what := c.key + " " + c.entry; cr.suspicion.what != what {
+		hub.counters.conflict(config.ID)
+	}
 	cr.suspicion.suspect(c.key+" "+c.entry, now, cr.readings, hub.Sources)
 	cr.suspicion.ask(ctx, hub.Sources, hub.withPeers(config.ID, peers))
 	since := cr.suspicion.since
 	switch {
 	case cr.suspicion.verdict != "":
+		hub.counters.resolution(config.ID, GivenUp)
+		hub.counters.genuine(config.ID)
 		return giveUp(c, MessagePrefix+"giving up on "+c.what()+" in the copy phase: "+cr.suspicion.verdict)
 	case config.Limit > 0 && now.Sub(since) >= config.Limit:
+		hub.counters.resolution(config.ID, GivenUp)
 		return giveUp(c, MessagePrefix+"giving up on "+c.what()+" in the copy phase: it was not released within "+config.Limit.String())
 	}
-	if err := message(waitMessage(c, since, peers)); err != nil {
+	if err := message(waitMessage(c, since, peers, "")); err != nil {
 		return err
 	}
 	delay := min(minCopyDelay<<min(cr.tries, 16), maxCopyDelay)

@@ -53,6 +53,7 @@ type counters struct {
 	conflicts   map[int32]int64
 	resolutions map[int32]map[Resolution]int64
 	blocked     map[int32]bool
+	duplicates  map[int32]int64
 }
 
 func (c *counters) conflict(id int32) {
@@ -76,6 +77,16 @@ func (c *counters) resolution(id int32, r Resolution) {
 	c.resolutions[id][r]++
 }
 
+// genuine counts a conflict that was proven to be a genuine duplicate.
+func (c *counters) genuine(id int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.duplicates == nil {
+		c.duplicates = make(map[int32]int64)
+	}
+	c.duplicates[id]++
+}
+
 func (c *counters) setBlocked(id int32, blocked bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,6 +103,9 @@ type Counts struct {
 	Conflicts int64
 	// Resolutions is what became of them.
 	Resolutions map[Resolution]int64
+	// Genuine is the number of conflicts that were proven to be genuine duplicates.
+	// They are among those given up.
+	Genuine int64
 	// Blocked tells whether the stream is waiting for a peer now.
 	Blocked bool
 }
@@ -104,6 +118,7 @@ func (h *Hub) Counts(id int32) Counts {
 	counts := Counts{
 		Conflicts:   c.conflicts[id],
 		Resolutions: make(map[Resolution]int64, len(c.resolutions[id])),
+		Genuine:     c.duplicates[id],
 		Blocked:     c.blocked[id],
 	}
 	for r, n := range c.resolutions[id] {

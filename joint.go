@@ -60,6 +60,8 @@ type (
 		// row is the row that was to take the value, holder the one that has it.
 		// holder is empty if it could not be found out.
 		row, holder chainKey
+		// owner is the stream whose window has changes of the holder, if one has.
+		owner int32
 		// index is the name of the unique index.
 		index string
 		// more are further collisions of the same attempt.
@@ -179,6 +181,9 @@ func (j *joint) answer(c *collision, candidates []*member) (best *member, bestUn
 	}
 	if c.holder.table != "" {
 		for _, m := range candidates {
+			if len(m.window.touches[c.holder]) > 0 {
+				c.owner = m.id
+			}
 			consider(m, c.holder)
 		}
 	}

@@ -28,12 +28,33 @@ import (
 // MessagePrefix begins every message that merge backoff writes.
 const MessagePrefix = "merge backoff: "
 
-// waitMessage says in one line what a stream waits for, since when, and who may
-// release it. The message column cuts the middle out of what is longer than
+// waitMessage says in one line what a stream waits for, since when, who has it and
+// who may release it. The message column cuts the middle out of what is longer than
 // 1000 characters, so the value and the list of peers are kept short.
-func waitMessage(c conflict, since time.Time, peers []Stream) string {
-	return fmt.Sprintf("%swaiting since %s for %s to be released by %s",
-		MessagePrefix, since.UTC().Format(time.RFC3339), c.what(), listPeers(peers))
+func waitMessage(c conflict, since time.Time, peers []Stream, held string) string {
+	return fmt.Sprintf("%swaiting since %s for %s%s to be released by %s",
+		MessagePrefix, since.UTC().Format(time.RFC3339), c.what(), held, listPeers(peers))
+}
+
+// held names the row that has the value, and its stream, as far as that is known.
+func (r *resolution) held() string {
+	c := r.collision
+	if c == nil || c.kind != duplicateKey || c.holder.table == "" {
+		return ""
+	}
+	text := ", held by the row with primary key " + c.change.Table.describe(c.holder.row)
+	if c.owner != 0 || len(r.peers) == 1 {
+		text += " of " + r.owner(c)
+	}
+	return text + ","
+}
+
+// owner names the stream whose row has the value, or those of which one must be it.
+func (r *resolution) owner(c *collision) string {
+	if c.owner != 0 {
+		return r.hub.name(c.owner)
+	}
+	return oneOf(r.peers)
 }
 
 // verdict says why a stream gives up, with the value, both rows and the streams.
@@ -41,7 +62,7 @@ func (r *resolution) verdict(why string) string {
 	text := MessagePrefix + "giving up on " + r.ladder.last.what()
 	if c := r.collision; c != nil && c.kind == duplicateKey {
 		if c.holder.table != "" {
-			text += fmt.Sprintf(", held by the row with primary key %s of %s", c.change.Table.describe(c.holder.row), oneOf(r.peers))
+			text += fmt.Sprintf(", held by the row with primary key %s of %s", c.change.Table.describe(c.holder.row), r.owner(c))
 		}
 		text += fmt.Sprintf(", wanted by the row with primary key %s of %s", c.change.Table.describe(c.row.row), r.hub.name(r.config.ID))
 	}

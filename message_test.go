@@ -91,7 +91,7 @@ func TestWaitMessage(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			message := waitMessage(tt.c, since, tt.peers)
+			message := waitMessage(tt.c, since, tt.peers, "")
 			assertReadable(t, message)
 			assert.True(t, strings.HasPrefix(message, MessagePrefix))
 			for _, want := range tt.contains {

@@ -175,3 +175,12 @@ func (p *Player) plan(name string) *mergebackoff.Table {
 	}
 	return table
 }
+
+func (p *Player) Blocked(block mergebackoff.Block) {
+	p.outside("Blocked")
+	p.Blocks = append(p.Blocks, block)
+}
+
+func (p *Player) Unblocked(block mergebackoff.Block) {
+	p.Blocks = append(p.Blocks, block)
+}

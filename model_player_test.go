@@ -61,6 +61,8 @@ type (
 		// Calls are the names of the calls, if they are to be recorded.
 		Record bool
 		Calls  []string
+		// Blocks are the blocks that were reported, and those that ended.
+		Blocks []mergebackoff.Block
 		// Heartbeats counts the heartbeats that were written.
 		Heartbeats atomic.Int64
 		// Fetching is set while the player waits for events as vplayer does.

@@ -81,6 +81,11 @@ type Player interface {
 	// SetMessage writes the message column of the stream's row in
 	// _vt.vreplication. It is called outside any transaction.
 	SetMessage(message string) error
+	// Blocked is called once for a block that lasts for more than a few seconds, and
+	// Unblocked at the end of each block, however short. Both are called outside any
+	// transaction, unless the run is about to end.
+	Blocked(Block)
+	Unblocked(Block)
 
 	// The following are called by the leader of a joint commit, from its own
 	// goroutine, while this player's stream stands still. They touch nothing

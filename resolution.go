@@ -25,13 +25,8 @@ import (
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
-const (
-	// keepAliveInterval is how often a stream that waits shows that it lives.
-	keepAliveInterval = time.Second
-	// messageDelay is how long a stream waits before it says so in its message:
-	// most waits are over before anybody could read it.
-	messageDelay = 250 * time.Millisecond
-)
+// keepAliveInterval is how often a stream that waits shows that it lives.
+const keepAliveInterval = time.Second
 
 // resolution is one climb of the ladder: it does what the ladder decides.
 type resolution struct {
@@ -59,6 +54,8 @@ type resolution struct {
 	attempted time.Time
 	// how is the highest rung that was needed.
 	how Resolution
+	// block is the block of the front transaction; nil while it is not blocked.
+	block *Block
 	// message is what the stream's row says now, if the resolution wrote it.
 	message string
 	// alive ticks as long as the resolution lasts: one that is made of many
@@ -88,6 +85,7 @@ func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
 	}
 	defer r.alive.Stop()
 	defer r.standUp()
+	defer r.unblock("")
 	s, err := r.situation()
 	if err != nil {
 		return err
@@ -106,6 +104,8 @@ func (b *Backoff) tooLarge(ctx context.Context, cause conflict) error {
 	s.suspect(cause.key+" "+cause.entry, time.Now(), readings, b.hub.Sources)
 	s.ask(ctx, b.hub.Sources, b.peers)
 	if cause.kind == duplicateKey && s.verdict != "" {
+		b.hub.counters.resolution(b.config.ID, GivenUp)
+		b.hub.counters.genuine(b.config.ID)
 		return giveUp(cause, MessagePrefix+"giving up on "+cause.what()+" in a transaction that is too large to be reordered: "+s.verdict)
 	}
 	return reread("it met a conflict (" + cause.what() + ") in a transaction that is too large to be kept in memory")
@@ -149,7 +149,15 @@ func (r *resolution) run(ctx context.Context) error {
 			return nil
 		case deedGiveUp:
 			r.hub.counters.resolution(r.config.ID, GivenUp)
-			return giveUp(r.ladder.last, r.verdict(next.why))
+			if s.genuine != "" {
+				r.hub.counters.genuine(r.config.ID)
+			}
+			err := giveUp(r.ladder.last, r.verdict(next.why))
+			if r.block != nil {
+				r.block.Message = err.Error()
+			}
+			r.unblock(GivenUp)
+			return err
 		}
 		if err != nil {
 			return err
@@ -195,6 +203,7 @@ func (r *resolution) climb(rung Resolution) {
 // progressed notes that units of the stream were committed.
 func (r *resolution) progressed(units int) error {
 	r.ladder.progressed(units, r.oftenInConflict(), time.Now())
+	how := r.how
 	if r.noted {
 		r.countResolution()
 	}
@@ -203,7 +212,7 @@ func (r *resolution) progressed(units int) error {
 	r.suspicion = suspicion{}
 	r.unfoldable = ""
 	r.meter.stuck.Store(0)
-	r.hub.counters.setBlocked(r.config.ID, false)
+	r.unblock(how)
 	if r.message == "" || r.player.InTransaction() {
 		return nil
 	}
@@ -391,21 +400,4 @@ func (r *resolution) wait(ctx context.Context, delay time.Duration) error {
 			}
 		}
 	}
-}
-
-// say writes what the stream waits for into its row, once it has waited long
-// enough for somebody to wonder.
-func (r *resolution) say() error {
-	if !r.ladder.blocked() || time.Since(r.ladder.blockedSince) < messageDelay {
-		return nil
-	}
-	message := waitMessage(r.ladder.last, r.ladder.blockedSince, r.peers)
-	if trouble := r.suspicion.trouble; trouble != "" {
-		message += "; whether it is a genuine duplicate cannot be told: " + shorten(trouble, 200)
-	}
-	if message == r.message {
-		return nil
-	}
-	r.message = message
-	return r.player.SetMessage(message)
 }

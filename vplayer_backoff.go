@@ -65,6 +65,9 @@ type (
 
 		frequency frequency
 
+		// ended are blocks that are over, and were not told of yet.
+		ended []Block
+
 		meter *meter
 		// readUntil and readPosition are what the meter comes to once everything
 		// that was fetched is applied.
@@ -293,6 +296,7 @@ func (b *Backoff) settle(committed bool) error {
 	if committed {
 		b.hub.Announce()
 	}
+	b.tellEnded()
 	return b.batching.restore()
 }
 

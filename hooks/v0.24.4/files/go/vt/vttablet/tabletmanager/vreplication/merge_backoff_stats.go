@@ -21,13 +21,32 @@ import (
 
 	"vitess.io/vitess/go/stats"
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vreplication/mergebackoff"
+
+	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
+
+// mergeLabels are the labels of a stream's metrics, as the other metrics of
+// vreplication have them. "counts" is the stream's id.
+var mergeLabels = []string{"source_keyspace", "source_shard", "workflow", "workflow_type", "counts"}
+
+// mergeBlockedTimings has how long streams were blocked, block by block.
+var mergeBlockedTimings = stats.NewMultiTimings("VReplicationMergeBlockedTimings",
+	"How long streams of a merge were blocked by a conflict, per stream", mergeLabels)
 
 func init() {
 	registerMergeStats(globalStats)
 }
 
-// registerMergeStats exports what merge backoff counts, a pair of metrics each.
+// mergeLabelValues are a stream's values of mergeLabels.
+func mergeLabelValues(source *binlogdatapb.BinlogSource, workflow string, workflowType, id int32) []string {
+	return []string{
+		source.GetKeyspace(), source.GetShard(), workflow,
+		binlogdatapb.VReplicationWorkflowType(workflowType).String(), strconv.Itoa(int(id)),
+	}
+}
+
+// registerMergeStats exports what merge backoff counts: a metric per stream and,
+// for what is counted, one across all streams.
 func registerMergeStats(st *vrStats) {
 	perStream := func(add func(result map[string]int64, label string, counts mergebackoff.Counts)) func() map[string]int64 {
 		return func() map[string]int64 {
@@ -35,41 +54,47 @@ func registerMergeStats(st *vrStats) {
 			defer st.mu.Unlock()
 			result := make(map[string]int64, len(st.controllers))
 			for _, ct := range st.controllers {
-				add(result, ct.workflow+"."+strconv.Itoa(int(ct.id)), ct.vre.mergeHub.Counts(ct.id))
+				label := ""
+				for _, value := range mergeLabelValues(ct.source, ct.workflow, ct.workflowType, ct.id) {
+					if label != "" {
+						label += "."
+					}
+					label += value
+				}
+				add(result, label, ct.vre.mergeHub.Counts(ct.id))
 			}
 			return result
 		}
 	}
-	total := func(perStream func() map[string]int64) func() int64 {
-		return func() (sum int64) {
+	counter := func(name, help string, labels []string, perStream func() map[string]int64) {
+		stats.NewCountersFuncWithMultiLabels(name, help+", per stream", labels, perStream)
+		stats.NewCounterFunc(name+"Total", help+", across all streams", func() (sum int64) {
 			for _, n := range perStream() {
 				sum += n
 			}
 			return sum
-		}
+		})
 	}
-	conflicts := perStream(func(result map[string]int64, label string, counts mergebackoff.Counts) {
-		result[label] = counts.Conflicts
-	})
-	resolutions := perStream(func(result map[string]int64, label string, counts mergebackoff.Counts) {
-		for how, n := range counts.Resolutions {
-			result[label+"."+string(how)] = n
-		}
-	})
-	blocked := perStream(func(result map[string]int64, label string, counts mergebackoff.Counts) {
-		result[label] = 0
-		if counts.Blocked {
-			result[label] = 1
-		}
-	})
-	stats.NewCountersFuncWithMultiLabels("VReplicationMergeConflictCount",
-		"Duplicate keys and lock errors that streams of a merge met, per stream", []string{"workflow", "counts"}, conflicts)
-	stats.NewCounterFunc("VReplicationMergeConflictCountTotal",
-		"Duplicate keys and lock errors that streams of a merge met, across all streams", total(conflicts))
-	stats.NewCountersFuncWithMultiLabels("VReplicationMergeResolutionCount",
-		"What became of the conflicts that streams of a merge met, per stream and rung", []string{"workflow", "counts", "rung"}, resolutions)
-	stats.NewCounterFunc("VReplicationMergeResolutionCountTotal",
-		"What became of the conflicts that streams of a merge met, across all streams", total(resolutions))
+	counter("VReplicationMergeConflictCount", "Duplicate keys and lock errors that streams of a merge met", mergeLabels,
+		perStream(func(result map[string]int64, label string, counts mergebackoff.Counts) {
+			result[label] = counts.Conflicts
+		}))
+	counter("VReplicationMergeResolutionCount", "What became of the conflicts that streams of a merge met", append(mergeLabels[:len(mergeLabels):len(mergeLabels)], "rung"),
+		perStream(func(result map[string]int64, label string, counts mergebackoff.Counts) {
+			for how, n := range counts.Resolutions {
+				result[label+"."+string(how)] = n
+			}
+		}))
+	counter("VReplicationMergeGenuineDuplicateCount", "Duplicate keys that the sources of a merge really hold, and that ended a stream", mergeLabels,
+		perStream(func(result map[string]int64, label string, counts mergebackoff.Counts) {
+			result[label] = counts.Genuine
+		}))
 	stats.NewGaugesFuncWithMultiLabels("VReplicationMergeBlockedStreams",
-		"Whether a stream of a merge waits for another stream now", []string{"workflow", "counts"}, blocked)
+		"Whether a stream of a merge waits for another stream now", mergeLabels,
+		perStream(func(result map[string]int64, label string, counts mergebackoff.Counts) {
+			result[label] = 0
+			if counts.Blocked {
+				result[label] = 1
+			}
+		}))
 }
