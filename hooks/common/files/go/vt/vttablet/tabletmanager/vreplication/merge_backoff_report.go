@@ -22,7 +22,6 @@ import (
 	"strings"
 	"time"
 
-	"vitess.io/vitess/go/vt/log"
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vreplication/mergebackoff"
 )
 
@@ -32,7 +31,7 @@ import (
 func (mp *mergePlayer) Blocked(block mergebackoff.Block) {
 	vr := mp.vp.vr
 	insertLog(vr.dbClient, LogMessage, vr.id, vr.state.String(), block.Message)
-	log.Warn("merge backoff: the stream is blocked", mp.blockAttrs(block)...)
+	mergeLogWarn("merge backoff: the stream is blocked", mp.blockAttrs(block)...)
 }
 
 // Unblocked notes how long a block lasted, and reports its end if it was reported.
@@ -43,11 +42,11 @@ func (mp *mergePlayer) Unblocked(block mergebackoff.Block) {
 	switch {
 	case block.End == mergebackoff.GivenUp:
 		// The state's change has a row in vreplication_log already.
-		log.Error(block.Message, attrs...)
+		mergeLogError(block.Message, attrs...)
 	case block.Reported && block.End != "":
 		insertLog(vr.dbClient, LogMessage, vr.id, vr.state.String(), fmt.Sprintf("%sgoing on after %v (%s)",
 			mergebackoff.MessagePrefix, block.Lasted.Round(time.Millisecond), block.End))
-		log.Info("merge backoff: the stream goes on", attrs...)
+		mergeLogInfo("merge backoff: the stream goes on", attrs...)
 	}
 }
 

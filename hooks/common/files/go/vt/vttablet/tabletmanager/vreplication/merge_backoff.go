@@ -30,7 +30,6 @@ import (
 	"vitess.io/vitess/go/mysql/replication"
 	"vitess.io/vitess/go/sqltypes"
 	"vitess.io/vitess/go/vt/binlog/binlogplayer"
-	"vitess.io/vitess/go/vt/log"
 	vttablet "vitess.io/vitess/go/vt/vttablet/common"
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vreplication/mergebackoff"
 	"vitess.io/vitess/go/vt/vttablet/tabletserver/throttle/throttlerapp"
@@ -208,7 +207,7 @@ func (mp *mergePlayer) SetBatching(on bool) error {
 	if on {
 		vp.maxBatchSize = mp.maxBatchSize
 	}
-	return vp.setConnectionBatchMode()
+	return vp.setMergeConnection()
 }
 
 func (mp *mergePlayer) Drain() ([][]*binlogdatapb.VEvent, error) {
@@ -311,7 +310,7 @@ func (mp *mergePlayer) Throttled(ctx context.Context) bool {
 	if ok {
 		return false
 	}
-	vp.lastThrottledNano.Store(int64(time.Since(vplayerThrottleEpoch)))
+	vp.deferStall()
 	_ = vp.vr.updateTimeThrottled(throttlerapp.VPlayerName, checkResult.Summary())
 	vp.estimateLag()
 	return true
@@ -321,7 +320,7 @@ func (mp *mergePlayer) KeepAlive() error {
 	vp := mp.vp
 	// A stream that waits for a peer does not drain its relay log, as one that
 	// is throttled does not. Neither is a stall.
-	vp.lastThrottledNano.Store(int64(time.Since(vplayerThrottleEpoch)))
+	vp.deferStall()
 	vp.estimateLag()
 	vp.numAccumulatedHeartbeats++
 	return vp.recordHeartbeat()
@@ -390,7 +389,7 @@ func (vre *Engine) addToMerge(row map[string]string) {
 	}
 	id, err := strconv.ParseInt(row["id"], 10, 32)
 	if err != nil {
-		log.Error("merge backoff: a row of _vt.vreplication has no valid id, so its stream is nobody's peer", slog.String("id", row["id"]))
+		mergeLogError("merge backoff: a row of _vt.vreplication has no valid id, so its stream is nobody's peer", slog.String("id", row["id"]))
 		return
 	}
 	workflowType, typeErr := strconv.ParseInt(row["workflow_type"], 10, 32)
@@ -406,7 +405,7 @@ func (vre *Engine) addToMerge(row map[string]string) {
 	}
 	if err := errors.Join(typeErr, prototext.Unmarshal([]byte(row["source"]), stream.Source)); err != nil {
 		stream.Err = err
-		log.Error("merge backoff: a row of _vt.vreplication cannot be read",
+		mergeLogError("merge backoff: a row of _vt.vreplication cannot be read",
 			slog.String("workflow", stream.Workflow),
 			slog.Int("id", int(stream.ID)),
 			slog.Any("error", err),
