@@ -101,6 +101,10 @@ type (
 	}
 )
 
+// eventRowsQuery is VEventType_ROWS_QUERY, which release lines before v24 do not
+// have.
+const eventRowsQuery binlogdatapb.VEventType = 22
+
 func newWindow(planner Planner) *window {
 	return &window{
 		planner:  planner,
@@ -130,7 +134,7 @@ func (w *window) extend(events []*binlogdatapb.VEvent) error {
 func (w *window) add(event *binlogdatapb.VEvent) error {
 	u := w.building
 	switch event.Type {
-	case binlogdatapb.VEventType_BEGIN, binlogdatapb.VEventType_ROWS_QUERY, binlogdatapb.VEventType_VERSION,
+	case binlogdatapb.VEventType_BEGIN, eventRowsQuery, binlogdatapb.VEventType_VERSION,
 		binlogdatapb.VEventType_HEARTBEAT:
 		// A heartbeat belongs to no transaction; left where it stands it would
 		// end every window.

@@ -75,7 +75,7 @@ func TestWindow(t *testing.T) {
 		},
 		{
 			name:   "FIELD events, comments and versions",
-			events: transactionOf("g1", 1, eventOf(binlogdatapb.VEventType_VERSION), fieldEvent("t"), eventOf(binlogdatapb.VEventType_ROWS_QUERY), row(1)),
+			events: transactionOf("g1", 1, eventOf(binlogdatapb.VEventType_VERSION), fieldEvent("t"), eventOf(eventRowsQuery), row(1)),
 			units:  []int{7},
 		},
 		{

@@ -74,7 +74,7 @@ func newMergePlayer(vp *vplayer, relay *relayLog) *mergePlayer {
 		query:        vp.query,
 		commit:       vp.commit,
 		batchMode:    vp.batchMode,
-		maxBatchSize: vp.maxBatchSize,
+		maxBatchSize: *vp.mergeBatchSize(),
 		tables:       make(map[*TablePlan]*mergebackoff.Table),
 	}
 	mp.Mark()
@@ -203,9 +203,9 @@ func (mp *mergePlayer) SetBatching(on bool) error {
 		return nil
 	}
 	vp.batchMode = on
-	vp.maxBatchSize = 0
+	*vp.mergeBatchSize() = 0
 	if on {
-		vp.maxBatchSize = mp.maxBatchSize
+		*vp.mergeBatchSize() = mp.maxBatchSize
 	}
 	return vp.setMergeConnection()
 }
@@ -338,9 +338,9 @@ func (mp *mergePlayer) SetMessage(message string) error {
 // estimateLag exports how far the player is behind, judged by the last event
 // that it applied.
 func (vp *vplayer) estimateLag() {
-	behind := time.Now().UnixNano() - vp.lastTimestampNs - vp.timeOffsetNs
-	vp.vr.stats.ReplicationLagSeconds.Store(behind / 1e9)
-	vp.vr.stats.VReplicationLagGauges.Set(strconv.Itoa(int(vp.vr.id)), behind/1e9)
+	behind := (time.Now().UnixNano() - vp.lastTimestampNs - vp.timeOffsetNs) / 1e9
+	vp.vr.stats.ReplicationLagSeconds.Store(behind)
+	vp.setLag(behind)
 }
 
 // drain returns what the log holds, and empties it. It does not wait.

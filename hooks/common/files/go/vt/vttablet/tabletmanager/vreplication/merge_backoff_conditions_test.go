@@ -189,7 +189,8 @@ func (m *mergeTest) waitDuplicate(i int) (message string) {
 // waitApplied waits until stream i has applied all that its source holds now.
 func (m *mergeTest) waitApplied(i int) {
 	m.t.Helper()
-	want := primaryPositionParsed(m.t)
+	want, err := binlogplayer.DecodePosition(primaryPosition(m.t))
+	require.NoError(m.t, err)
 	m.waitFor(fmt.Sprintf("stream %d reaches %v", i, want), func() (bool, string) {
 		pos, err := binlogplayer.DecodePosition(m.column(i, "pos"))
 		require.NoError(m.t, err)

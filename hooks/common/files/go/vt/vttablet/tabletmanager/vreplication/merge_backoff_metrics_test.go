@@ -50,7 +50,7 @@ func (m *mergeTest) metric(name string, i int, more ...string) float64 {
 			for _, label := range metric.GetLabel() {
 				labels[label.GetName()] = label.GetValue()
 			}
-			matches := labels["workflow_type"] != ""
+			matches := len(labels) == len(mergeLabels)+len(more)/2
 			for j := 0; j < len(want); j += 2 {
 				matches = matches && labels[want[j]] == want[j+1]
 			}

@@ -37,7 +37,7 @@ func (mp *mergePlayer) Blocked(block mergebackoff.Block) {
 // Unblocked notes how long a block lasted, and reports its end if it was reported.
 func (mp *mergePlayer) Unblocked(block mergebackoff.Block) {
 	vr := mp.vp.vr
-	mergeBlockedTimings.Add(mergeLabelValues(vr.source, vr.WorkflowName, vr.WorkflowType, vr.id), block.Lasted)
+	mergeBlockedTimings.Add(vr.mergeLabelValues(), block.Lasted)
 	attrs := append(mp.blockAttrs(block), slog.Duration("blocked", block.Lasted), slog.String("end", string(block.End)))
 	switch {
 	case block.End == mergebackoff.GivenUp:

@@ -17,17 +17,11 @@ limitations under the License.
 package vreplication
 
 import (
-	"strconv"
+	"strings"
 
 	"vitess.io/vitess/go/stats"
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vreplication/mergebackoff"
-
-	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
-
-// mergeLabels are the labels of a stream's metrics, as the other metrics of
-// vreplication have them. "counts" is the stream's id.
-var mergeLabels = []string{"source_keyspace", "source_shard", "workflow", "workflow_type", "counts"}
 
 // mergeBlockedTimings has how long streams were blocked, block by block.
 var mergeBlockedTimings = stats.NewMultiTimings("VReplicationMergeBlockedTimings",
@@ -35,14 +29,6 @@ var mergeBlockedTimings = stats.NewMultiTimings("VReplicationMergeBlockedTimings
 
 func init() {
 	registerMergeStats(globalStats)
-}
-
-// mergeLabelValues are a stream's values of mergeLabels.
-func mergeLabelValues(source *binlogdatapb.BinlogSource, workflow string, workflowType, id int32) []string {
-	return []string{
-		source.GetKeyspace(), source.GetShard(), workflow,
-		binlogdatapb.VReplicationWorkflowType(workflowType).String(), strconv.Itoa(int(id)),
-	}
 }
 
 // registerMergeStats exports what merge backoff counts: a metric per stream and,
@@ -54,14 +40,7 @@ func registerMergeStats(st *vrStats) {
 			defer st.mu.Unlock()
 			result := make(map[string]int64, len(st.controllers))
 			for _, ct := range st.controllers {
-				label := ""
-				for _, value := range mergeLabelValues(ct.source, ct.workflow, ct.workflowType, ct.id) {
-					if label != "" {
-						label += "."
-					}
-					label += value
-				}
-				add(result, label, ct.vre.mergeHub.Counts(ct.id))
+				add(result, strings.Join(ct.mergeLabelValues(), "."), ct.vre.mergeHub.Counts(ct.id))
 			}
 			return result
 		}

@@ -18,9 +18,12 @@ package vreplication
 
 import (
 	"log/slog"
+	"strconv"
 	"time"
 
 	"vitess.io/vitess/go/vt/log"
+
+	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
 // This file has what merge backoff needs of vreplication that is not the same in
@@ -36,6 +39,30 @@ func (vp *vplayer) deferStall() {
 // not, as batchMode says.
 func (vp *vplayer) setMergeConnection() error {
 	return vp.setConnectionBatchMode()
+}
+
+// mergeBatchSize is the bound on the size of a batch, and of a bulk statement; zero
+// is no batching.
+func (vp *vplayer) mergeBatchSize() *int64 {
+	return &vp.maxBatchSize
+}
+
+// mergeLabels are the labels of a stream's metrics, as the other metrics of
+// vreplication have them. "counts" is the stream's id.
+var mergeLabels = []string{"source_keyspace", "source_shard", "workflow", "workflow_type", "counts"}
+
+// mergeLabelValues are the stream's values of mergeLabels.
+func (ct *controller) mergeLabelValues() []string {
+	return []string{ct.source.GetKeyspace(), ct.source.GetShard(), ct.workflow, binlogdatapb.VReplicationWorkflowType(ct.workflowType).String(), strconv.Itoa(int(ct.id))}
+}
+
+func (vr *vreplicator) mergeLabelValues() []string {
+	return []string{vr.source.GetKeyspace(), vr.source.GetShard(), vr.WorkflowName, binlogdatapb.VReplicationWorkflowType(vr.WorkflowType).String(), strconv.Itoa(int(vr.id))}
+}
+
+// setLag exports how far the stream is behind, in seconds.
+func (vp *vplayer) setLag(behind int64) {
+	vp.vr.stats.VReplicationLagGauges.Set(strconv.Itoa(int(vp.vr.id)), behind)
 }
 
 func mergeLogError(msg string, attrs ...slog.Attr) { log.Error(msg, attrs...) }
