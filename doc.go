@@ -44,9 +44,11 @@ climbs (ladder.go decides, resolution.go does):
  4. Joint commit (seats.go, combine.go, joint.go, sweep.go). Streams that are blocked stand
     still. One of them commits its own and their transactions, as far as the
     values in conflict require, in one target transaction with all positions.
- 5. Genuine (genuine.go). Once every stream has read past the moment at which the
-    conflict was first seen, and none has a release to offer, there is none: the
-    stream ends in the error, which names the value, both rows and the streams.
+ 5. Genuine (genuine.go, meters.go). Once every stream has read past the moment at
+    which the conflict was first seen, and none has a release to offer, there is
+    none: the stream ends in the error, which names the value, both rows and the
+    streams. The clocks tell when that may be so, and the positions of the sources'
+    primaries whether it is: a replica that is streamed from may lag.
 
 The copy phase's own inserts are tried again from a later snapshot (copy.go). While
 there are conflicts, no stream is let run far ahead of its peers (drift.go).
@@ -112,7 +114,9 @@ Whoever wires the package into a vplayer implements [Player], and sees to this:
     recognized.
  7. When a call returns an error the run ends, and the next one begins at the
     saved position. Only io.EOF means that there is nothing to say.
- 8. Render, HolderQuery and PositionUpdate are called by another stream's
+ 8. Hub.Sources asks the primary of a source shard for its position. Without it the
+    clocks alone prove a genuine duplicate.
+ 9. Render, RowQuery, HolderQuery and PositionUpdate are called by another stream's
     goroutine, while this one's is standing still.
 */
 package mergebackoff
