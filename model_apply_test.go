@@ -28,7 +28,7 @@ import (
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
-// This file is how the model of vplayer applies events. tools/sim has a copy of it.
+// This file is how the model of vplayer applies events.
 
 func (p *Player) Apply(ctx context.Context, event *binlogdatapb.VEvent, mustSave bool) error {
 	if err := p.enter("Apply " + event.Type.String()); err != nil {

@@ -26,8 +26,7 @@ import (
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
-// This file is what merge backoff needs of the model of vplayer. tools/sim has a
-// copy of it.
+// This file is what merge backoff needs of the model of vplayer.
 
 func (p *Player) InTransaction() bool { return p.inTx }
 

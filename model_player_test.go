@@ -31,7 +31,7 @@ import (
 )
 
 // This file is a model of vplayer: what it does with events, as far as that
-// matters to merge backoff. tools/sim has a copy of it.
+// matters to merge backoff.
 
 type (
 	// Player is one run of a player of the model.

@@ -33,7 +33,7 @@ import (
 )
 
 // This file is a model of the sources of a merge, and of the engine that runs
-// their streams. tools/sim has a copy of it.
+// their streams.
 
 type (
 	// World is a merge: sources, their streams, and the target.

@@ -26,8 +26,7 @@ import (
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
-// This file is the SQL that the sources of the model understand. tools/sim has a
-// copy of it.
+// This file is the SQL that the sources of the model understand.
 
 var (
 	ddlColumn = regexp.MustCompile(`^(\w+)\s+(\w+)`)

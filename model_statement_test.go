@@ -25,7 +25,7 @@ import (
 	"vitess.io/vitess/go/sqltypes"
 )
 
-// This file is how the model of MySQL runs a statement. tools/sim has a copy of it.
+// This file is how the model of MySQL runs a statement.
 
 // register keeps a statement under its text.
 func (db *Database) register(s statement) string {

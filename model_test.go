@@ -26,7 +26,7 @@ import (
 )
 
 // This file is a model of the target's MySQL, as far as merge backoff can tell it
-// from a real one. tools/sim has a copy of it, which a test there compares.
+// from a real one.
 
 type (
 	// Row has a value for each column of a table. Null is NULL.

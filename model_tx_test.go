@@ -24,7 +24,6 @@ import (
 )
 
 // This file is a transaction of the model of MySQL: what it writes, and its locks.
-// tools/sim has a copy of it.
 
 // Begin opens a transaction of a stream's connection.
 func (db *Database) Begin(id int32) *Tx {

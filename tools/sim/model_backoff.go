@@ -28,8 +28,7 @@ import (
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
-// This file is what merge backoff needs of the model of vplayer. tools/sim has a
-// copy of it.
+// This file is what merge backoff needs of the model of vplayer.
 
 func (p *Player) InTransaction() bool { return p.inTx }
 
@@ -176,4 +175,13 @@ func (p *Player) plan(name string) *mergebackoff.Table {
 		table.Unique = append(table.Unique, mergebackoff.UniqueKey{Name: key.Name, Columns: columns})
 	}
 	return table
+}
+
+func (p *Player) Blocked(block mergebackoff.Block) {
+	p.outside("Blocked")
+	p.Blocks = append(p.Blocks, block)
+}
+
+func (p *Player) Unblocked(block mergebackoff.Block) {
+	p.Blocks = append(p.Blocks, block)
 }

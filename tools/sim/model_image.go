@@ -26,7 +26,7 @@ import (
 	querypb "vitess.io/vitess/go/vt/proto/query"
 )
 
-// This file is a model of row images. tools/sim has a copy of it.
+// This file is a model of row images.
 
 func bitSet(bitmap *binlogdatapb.RowChange_Bitmap, i int) bool {
 	return bitmap.Cols[i/8]&(1<<(i%8)) != 0

@@ -33,7 +33,7 @@ import (
 )
 
 // This file is a model of vplayer: what it does with events, as far as that
-// matters to merge backoff. tools/sim has a copy of it.
+// matters to merge backoff.
 
 type (
 	// Player is one run of a player of the model.
@@ -63,6 +63,8 @@ type (
 		// Calls are the names of the calls, if they are to be recorded.
 		Record bool
 		Calls  []string
+		// Blocks are the blocks that were reported, and those that ended.
+		Blocks []mergebackoff.Block
 		// Heartbeats counts the heartbeats that were written.
 		Heartbeats atomic.Int64
 		// Fetching is set while the player waits for events as vplayer does.

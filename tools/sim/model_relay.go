@@ -22,7 +22,7 @@ import (
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
-// This file is a model of the relay log. tools/sim has a copy of it.
+// This file is a model of the relay log.
 
 // Send appends an item.
 func (r *Relay) Send(events ...*binlogdatapb.VEvent) {

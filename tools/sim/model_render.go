@@ -29,8 +29,7 @@ import (
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
-// This file is how the model of vplayer writes statements. tools/sim has a copy of
-// it.
+// This file is how the model of vplayer writes statements.
 
 func (p *Player) Render(changes []mergebackoff.Change) (statements []string, err error) {
 	for _, change := range changes {
