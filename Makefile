@@ -16,10 +16,10 @@
 # run by itself. "##" comments are what "make help" prints.
 
 .DEFAULT_GOAL := help
-# A Vitess version, STOCK=1 for Vitess without the patch, RACE=1 for the race
-# detector, RUN for the tests to run.
+# A Vitess version, or a checkout to make a patch for, STOCK=1 for Vitess without
+# the patch, RACE=1 for the race detector, RUN for the tests to run.
 export VITESS ?= v0.24.4
-export STOCK RACE RUN DEMO_ARGS
+export STOCK RACE RUN DEMO_ARGS VITESS_DIR
 # The stages use all cores themselves, and must not mix what they print.
 .NOTPARALLEL:
 
@@ -73,6 +73,14 @@ intree: ## Test the package inside Vitess, on a real MySQL. RUN=regex (default ^
 .PHONY: suite
 suite: ## Vitess's own whole vreplication test suite in the patched tree (four minutes)
 	@exec scripts/intree.sh -all
+
+.PHONY: patch
+patch: ## One commit for Vitess, ready for git am. VITESS_DIR=path: for that checkout. Last line: its path
+	@exec scripts/patch.sh $(PATCH_ARGS)
+
+.PHONY: patch-check
+patch-check: ## Prove that it applies, builds, and passes Vitess's checks and tests (20 minutes). PATCH_ARGS=-quick: 5
+	@exec scripts/patch-check.sh $(PATCH_ARGS)
 
 .PHONY: sim
 sim: ## Random histories on a model of MySQL, with crashes. SIM_ARGS="-n 10000 -seed 1"
