@@ -82,6 +82,10 @@ patch: ## One commit for Vitess, ready for git am. VITESS_DIR=path: for that che
 patch-check: ## Prove that it applies, builds, and passes Vitess's checks and tests (20 minutes). PATCH_ARGS=-quick: 5
 	@exec scripts/patch-check.sh $(PATCH_ARGS)
 
+.PHONY: matrix
+matrix: ## All of that on every supported release line of Vitess. LINES="v0.23.3" names some
+	@exec scripts/matrix.sh $(LINES)
+
 .PHONY: sim
 sim: ## Random histories on a model of MySQL, with crashes. SIM_ARGS="-n 10000 -seed 1"
 	@cd tools && go run ./cmd/sim $(SIM_ARGS)

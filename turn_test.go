@@ -14,6 +14,8 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
+//go:build go1.25
+
 package mergebackoff
 
 import (

@@ -23,6 +23,7 @@ set -euo pipefail
 need go
 etcd_version=v3.6.7
 what=${1:?what to build: vttablet, mysqlctl or cluster}
+vitess_version
 mkdir -p "$bin" "$work/test"
 
 # build OUT DIR PACKAGE: compiled aside, so that an interrupted build leaves
@@ -61,6 +62,9 @@ case $what in
   mysqlctl)
     tree=$(STOCK='' "$repo/scripts/vitess.sh" | tail -n 1)
     take_lock "$(basename "$tree")" shared
+    # It goes with the tests of its line: another line's has other settings.
+    if [[ $version != "$default_version" ]]; then bin=$bin/$version; fi
+    mkdir -p "$bin"
     build mysqlctl "$tree" ./go/cmd/mysqlctl
     echo "$bin/mysqlctl"
     ;;

@@ -40,6 +40,8 @@ while (($#)); do
   shift
 done
 
+vitess_version
+[[ $version == "$default_version" || $stage == patch-suite ]] || stage=$stage-$version
 variant=${stock:+-stock}${race:+-race}
 package=go/vt/vttablet/tabletmanager/vreplication
 
@@ -48,7 +50,7 @@ build() {
   local begin=$SECONDS
   mysql_root=$("$repo/scripts/mysql.sh" | tail -n 1)
   # Vitess's test framework starts mysqld through mysqlctl.
-  "$repo/scripts/build.sh" mysqlctl >/dev/null
+  mysqlctl=$("$repo/scripts/build.sh" mysqlctl | tail -n 1)
   [[ -n $tree ]] || tree=$(STOCK=$stock "$repo/scripts/vitess.sh" | tail -n 1)
   binary=$work/test/vreplication-$(basename "$tree")${race:+-race}.test
   say "Compiling the tests: under a minute if Vitess is compiled, about three the first time${race:+; twice that with the race detector} ..."
@@ -88,7 +90,7 @@ clean_up() {
 }
 
 build
-choose_user "$tree/$package/engine.go" "$binary" "$bin/mysqlctl" "$mysql_root"/*bin/mysqld
+choose_user "$tree/$package/engine.go" "$binary" "$mysqlctl" "$mysql_root"/*bin/mysqld
 sweep
 # Short, since a path of a socket has at most 107 bytes.
 data=$(mktemp -d /tmp/mb-XXXXXX)
@@ -98,7 +100,7 @@ trap 'say "Interrupted."; exit 130' INT TERM
 # Where Vitess looks for its programs and MySQL settings. A folder of its own,
 # since the framework joins these paths with ":", which a clone's may contain.
 mkdir "$data/root"
-ln -s "$bin" "$data/root/bin"
+ln -s "$(dirname "$mysqlctl")" "$data/root/bin"
 ln -s "$tree/config" "$data/root/config"
 mkfifo "$data/output"
 chown "$owner" "$data"
@@ -114,7 +116,7 @@ report_pid=$!
 (
   cd "$tree/$package"
   # "=": the parser that Vitess puts before the flags of go test knows no other form.
-  exec env -u EXTRA_MY_CNF PATH="$bin:$PATH" HOME="$data" TMPDIR="$data" \
+  exec env -u EXTRA_MY_CNF PATH="$(dirname "$mysqlctl"):$PATH" HOME="$data" TMPDIR="$data" \
     VTROOT="$data/root" VTDATAROOT="$data" VT_MYSQL_ROOT="$mysql_root" \
     "${as_user[@]}" "$binary" -test.v=test2json -test.run="$run" -test.skip="$skip" -test.count="$count" -test.timeout="$timeout"
 ) >"$data/output" 2>&1 &

@@ -64,12 +64,20 @@ supported_versions() {
   done
 }
 
-# vitess_version sets $version from $VITESS, with or without its leading v.
+# The release line that everything is about that names none.
+default_version=v0.24.4
+
+# vitess_version sets $version from $VITESS, with or without its leading v, and has
+# go be the release that this line of Vitess needs, if a newer one does not do.
 vitess_version() {
-  version=${VITESS:-v0.24.4}
+  version=${VITESS:-$default_version}
   version=v${version#v}
   [[ $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+$ && -d $repo/hooks/$version ]] ||
     die "Vitess ${VITESS:-} is not supported. Supported (VITESS=...): $(supported_versions | paste -sd' ')"
+  if [[ -f $repo/hooks/$version/toolchain ]]; then
+    GOTOOLCHAIN=$(<"$repo/hooks/$version/toolchain")
+    export GOTOOLCHAIN
+  fi
 }
 
 # build_testreport sets $testreport, which makes test output fit to read.

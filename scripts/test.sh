@@ -30,6 +30,7 @@ stages=(
   'intree   |mysql vitess         |scripts/intree.sh'
   'suite    |mysql vitess         |scripts/intree.sh -all'
   'demo     |mysql vitess         |scripts/demo.sh -short'
+  'intree-v0.23.3|mysql           |env VITESS=v0.23.3 scripts/intree.sh'
 )
 
 # The variables of single targets must not turn this into something else.
@@ -73,7 +74,7 @@ run_stage() {
   for need in $needs; do
     if [[ ${result[$need]:-ok} != ok ]]; then
       result[$stage]=skipped
-      table+=("$(printf '%-8s %-8s %6s   %s' "$stage" skipped - "needs $need")")
+      table+=("$(printf '%-14s %-8s %6s   %s' "$stage" skipped - "needs $need")")
       return
     fi
   done
@@ -89,7 +90,7 @@ run_stage() {
   sleep 0.2
   result[$stage]=$([[ $status == 0 ]] && echo ok || echo FAILED)
   count "$stage" "$status"
-  table+=("$(printf '%-8s %-8s %5ds   %s' "$stage" "${result[$stage]}" $((SECONDS - begin)) ".work/logs/$stage.stage.log")")
+  table+=("$(printf '%-14s %-8s %5ds   %s' "$stage" "${result[$stage]}" $((SECONDS - begin)) ".work/logs/$stage.stage.log")")
 }
 
 say "Running all checks: about 15 minutes, and up to 45 the first time (downloads, and compiling Vitess, twice with the race detector)."
@@ -103,7 +104,7 @@ done
 
 {
   echo
-  printf '%-8s %-8s %6s   %s\n' stage result time log
+  printf '%-14s %-8s %6s   %s\n' stage result time log
   printf '%s\n' "${table[@]}"
   if ((${#names[@]})); then
     echo
