@@ -101,7 +101,8 @@ func hasJSONDiff(table *Table, change *binlogdatapb.RowChange) bool {
 // jsonDiffs returns the columns whose after value is a difference to the before
 // value. The bitmap counts JSON columns only.
 func jsonDiffs(table *Table, change *binlogdatapb.RowChange) (columns []int) {
-	if change.JsonPartialValues == nil || change.JsonPartialValues.Count == 0 {
+	partials := jsonPartials(change)
+	if partials == nil || partials.Count == 0 {
 		return nil
 	}
 	jsonIndex := 0
@@ -109,12 +110,23 @@ func jsonDiffs(table *Table, change *binlogdatapb.RowChange) (columns []int) {
 		if !isJSON {
 			continue
 		}
-		if bit(change.JsonPartialValues.Cols, jsonIndex) && column(change.After, i) != nil {
+		if bit(partials.Cols, jsonIndex) && column(change.After, i) != nil {
 			columns = append(columns, i)
 		}
 		jsonIndex++
 	}
 	return columns
+}
+
+// jsonPartials returns a change's JsonPartialValues, which release lines before v22
+// do not have.
+func jsonPartials(change *binlogdatapb.RowChange) *binlogdatapb.RowChange_Bitmap {
+	if c, ok := any(change).(interface {
+		GetJsonPartialValues() *binlogdatapb.RowChange_Bitmap
+	}); ok {
+		return c.GetJsonPartialValues()
+	}
+	return nil
 }
 
 func bit(bitmap []byte, index int) bool {

@@ -64,7 +64,7 @@ func (c Change) Recreates() bool {
 func (c Change) packs(other Change) bool {
 	return c.Table == other.Table && c.kind == other.kind &&
 		(c.kind == changeDelete || c.kind == changeInsert && c.Row.DataColumns == nil && other.Row.DataColumns == nil &&
-			c.Row.JsonPartialValues == nil && other.Row.JsonPartialValues == nil)
+			jsonPartials(c.Row) == nil && jsonPartials(other.Row) == nil)
 }
 
 // Deletes reports whether the row of the before image is only deleted.
@@ -341,10 +341,8 @@ func (c Change) withKeys(image *querypb.Row, carried func(index int) bool) Chang
 			}
 		}
 	}
-	// The images are shared, the change is not.
-	c.Row = &binlogdatapb.RowChange{
-		Before: c.Row.Before, After: after,
-		DataColumns: c.Row.DataColumns, JsonPartialValues: c.Row.JsonPartialValues,
-	}
+	// The window keeps the change as it came.
+	c.Row = c.Row.CloneVT()
+	c.Row.After = after
 	return c
 }

@@ -108,7 +108,7 @@ chown "$owner" "$data"
 log=$work/logs/$stage$variant.log summary=$work/logs/$stage$variant.summary
 rm -f "$summary"
 say "Running $([[ $run == . ]] && echo "all tests" || echo "the tests that match $run"), as user $owner ..."
-go tool test2json -t -p vreplication <"$data/output" |
+host_go tool test2json -t -p vreplication <"$data/output" |
   "$testreport" -log "$log" -summary "$summary" &
 report_pid=$!
 # In the background, so that a signal is obeyed at once: the shell would only

@@ -64,6 +64,17 @@ supported_versions() {
   done
 }
 
+# host_go is go as the user has it, for what is this repository's own: an older
+# release line of Vitess may need an older go.
+host_toolchain=${GOTOOLCHAIN:-}
+host_go() {
+  if [[ -n $host_toolchain ]]; then
+    GOTOOLCHAIN=$host_toolchain go "$@"
+  else
+    env -u GOTOOLCHAIN go "$@"
+  fi
+}
+
 # The release line that everything is about that names none.
 default_version=v0.24.4
 
@@ -84,5 +95,5 @@ vitess_version() {
 build_testreport() {
   testreport=$work/host-tools/testreport
   mkdir -p "$work/host-tools" "$work/logs"
-  (cd "$repo/tools" && go build -o "$testreport" ./cmd/testreport)
+  (cd "$repo/tools" && host_go build -o "$testreport" ./cmd/testreport)
 }

@@ -33,7 +33,7 @@ create() {
   rm -rf "$new"
   mkdir -p "$new"
   # In a folder without a go.mod, so that no go.sum of ours is touched.
-  if ! answer=$(cd "$new" && go mod download -json "vitess.io/vitess@$version"); then
+  if ! answer=$(cd "$new" && host_go mod download -json "vitess.io/vitess@$version"); then
     printf '%s\n' "$answer" >&2
     die "Vitess $version cannot be had from the Go module proxy (go env GOPROXY), see above"
   fi

@@ -278,7 +278,7 @@ func (mp *mergePlayer) RowQuery(deletion mergebackoff.Change) (string, error) {
 		columns[i] = "null"
 	}
 	for _, cexpr := range plan.TablePlanBuilder.colExprs {
-		if field := plan.source(cexpr); field >= 0 && !cexpr.isGenerated {
+		if field := plan.source(cexpr); field >= 0 && !isGenerated(cexpr) {
 			columns[field] = sqlescape.EscapeID(cexpr.colName.String())
 		}
 	}

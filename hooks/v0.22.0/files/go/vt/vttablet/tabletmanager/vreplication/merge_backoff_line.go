@@ -87,6 +87,11 @@ func (vp *vplayer) setLag(behind int64) {
 	vp.vr.stats.VReplicationLags.Add(strconv.Itoa(int(vp.vr.id)), time.Duration(behind)*time.Second)
 }
 
+// isGenerated reports whether a column of the plan is a generated one.
+func isGenerated(cexpr *colExpr) bool {
+	return cexpr.isGenerated
+}
+
 func mergeLogError(msg string, attrs ...slog.Attr) { log.Error(withAttrs(msg, attrs)) }
 func mergeLogWarn(msg string, attrs ...slog.Attr)  { log.Warning(withAttrs(msg, attrs)) }
 func mergeLogInfo(msg string, attrs ...slog.Attr)  { log.Info(withAttrs(msg, attrs)) }

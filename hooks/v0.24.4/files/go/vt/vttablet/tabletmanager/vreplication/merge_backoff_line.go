@@ -65,6 +65,11 @@ func (vp *vplayer) setLag(behind int64) {
 	vp.vr.stats.VReplicationLagGauges.Set(strconv.Itoa(int(vp.vr.id)), behind)
 }
 
+// isGenerated reports whether a column of the plan is a generated one.
+func isGenerated(cexpr *colExpr) bool {
+	return cexpr.isGenerated
+}
+
 func mergeLogError(msg string, attrs ...slog.Attr) { log.Error(msg, attrs...) }
 func mergeLogWarn(msg string, attrs ...slog.Attr)  { log.Warn(msg, attrs...) }
 func mergeLogInfo(msg string, attrs ...slog.Attr)  { log.Info(msg, attrs...) }
