@@ -232,7 +232,7 @@ func (m *mergeTest) exec(statements ...string) {
 // tx runs the statements as one source transaction.
 func (m *mergeTest) tx(statements ...string) {
 	m.t.Helper()
-	conn, err := env.Mysqld.GetAllPrivsConnection(m.t.Context())
+	conn, err := env.Mysqld.GetAllPrivsConnection(context.Background())
 	require.NoError(m.t, err)
 	defer conn.Close()
 	run := []string{"begin"}
@@ -254,7 +254,7 @@ func (m *mergeTest) mysqlConn() *mysql.Conn {
 	m.t.Helper()
 	params, err := env.Dbcfgs.AllPrivsConnector().MysqlParams()
 	require.NoError(m.t, err)
-	conn, err := mysql.Connect(m.t.Context(), params)
+	conn, err := mysql.Connect(context.Background(), params)
 	require.NoError(m.t, err)
 	m.t.Cleanup(conn.Close)
 	return conn

@@ -17,6 +17,7 @@ limitations under the License.
 package vreplication
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -218,7 +219,7 @@ func runMergeHistory(t *testing.T, seed uint64, batching mergeOption) {
 	for i := range running {
 		running[i] = true
 	}
-	conn, err := env.Mysqld.GetAllPrivsConnection(t.Context())
+	conn, err := env.Mysqld.GetAllPrivsConnection(context.Background())
 	require.NoError(t, err)
 	defer conn.Close()
 	for range 300 {

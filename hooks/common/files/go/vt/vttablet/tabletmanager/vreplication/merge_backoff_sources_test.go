@@ -99,7 +99,8 @@ func TestMergeBackoffSourcePosition(t *testing.T) {
 	registerPositionClient(position)
 	tmclienttest.SetProtocol("merge_backoff_sources", "merge_backoff_sources")
 
-	ctx := t.Context()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	ts := memorytopo.NewServer(ctx, "zone1")
 	defer ts.Close()
 	require.NoError(t, ts.CreateKeyspace(ctx, "ks", &topodatapb.Keyspace{}))
