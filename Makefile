@@ -86,6 +86,10 @@ patch-check: ## Prove that it applies, builds, and passes Vitess's checks and te
 matrix: ## All of that on every supported release line of Vitess. LINES="v0.23.3" names some
 	@exec scripts/matrix.sh $(LINES)
 
+.PHONY: faults
+faults: ## The demo, while vttablet and mysqld of the target are killed 50 times. FAULTS=5
+	@exec scripts/demo.sh -faults $(or $(FAULTS),50) $(DEMO_ARGS)
+
 .PHONY: sim
 sim: ## Random histories on a model of MySQL, with crashes. SIM_ARGS="-n 10000 -seed 1"
 	@cd tools && go run ./cmd/sim $(SIM_ARGS)

@@ -18,6 +18,7 @@ package demo
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,28 +40,51 @@ type Conflicts struct {
 // rungs is the order in which a blocked stream climbs.
 var rungs = []string{"isolate", "wait", "net_effect", "joint", "genuine", "give_up"}
 
-// Names of the counters in /debug/vars.
+// Names of the counters in /debug/vars. All are by source keyspace, source shard,
+// workflow, its type, and stream; that of resolutions by rung, too.
 const (
-	conflictVar   = "VReplicationMergeConflictCount"   // by workflow and stream
-	resolutionVar = "VReplicationMergeResolutionCount" // by workflow, stream and rung
+	conflictVar   = "VReplicationMergeConflictCount"
+	resolutionVar = "VReplicationMergeResolutionCount"
 	blockedVar    = "VReplicationMergeBlockedStreams"
 )
 
+// ofWorkflow reports whether a counter with these labels is one of the workflow.
+func ofWorkflow(labels, workflow string) bool {
+	parts := strings.Split(labels, ".")
+	return len(parts) > 2 && parts[2] == workflow
+}
+
 // readConflicts sums the counters over the streams of a workflow.
 func readConflicts(vars cluster.Vars, workflow string) Conflicts {
-	c := Conflicts{Resolved: make(map[string]int64), Blocked: vars.Int(blockedVar)}
+	c := Conflicts{Resolved: make(map[string]int64)}
 	_, c.Exported = vars[conflictVar]
 	for label, n := range vars.Map(conflictVar) {
-		if strings.HasPrefix(label, workflow+".") {
+		if ofWorkflow(label, workflow) {
 			c.Met += n
 		}
 	}
+	for label, n := range vars.Map(blockedVar) {
+		if ofWorkflow(label, workflow) {
+			c.Blocked += n
+		}
+	}
 	for label, n := range vars.Map(resolutionVar) {
-		if strings.HasPrefix(label, workflow+".") {
+		if ofWorkflow(label, workflow) {
 			c.Resolved[label[strings.LastIndexByte(label, '.')+1:]] += n
 		}
 	}
 	return c
+}
+
+// plus adds what an earlier process has counted.
+func (c Conflicts) plus(earlier Conflicts) Conflicts {
+	sum := c
+	sum.Met += earlier.Met
+	sum.Resolved = maps.Clone(c.Resolved)
+	for rung, n := range earlier.Resolved {
+		sum.Resolved[rung] += n
+	}
+	return sum
 }
 
 // String is the counters in a few words.

@@ -43,6 +43,9 @@ type Config struct {
 	// no bound; BulkRows is the size of the transactions that make a stream lag,
 	// 0 is none of them.
 	HotValues, Clients, Rate, BulkRows int
+	// Faults is how many faults strike the target; it then takes as long as these
+	// take, whatever Duration says.
+	Faults int
 	// Seed determines the histories of all clients, but not their interleaving.
 	Seed uint64
 	// Out receives the progress.
@@ -93,6 +96,9 @@ func Run(ctx context.Context, cfg *Config) (*Summary, error) {
 	}
 	if r.load != nil {
 		r.summary.count(&r.load.stats)
+	}
+	if err == nil && !cfg.Stock && r.summary.Conflicts.Met == 0 {
+		err = errors.New("vttablet has counted no conflict, so nothing was shown")
 	}
 	return &r.summary, err
 }
@@ -215,16 +221,10 @@ func (r *run) underLoad(ctx context.Context) error {
 		r.cfg.Duration, min(r.cfg.Clients, r.cfg.HotValues), r.cfg.HotValues)
 	r.monitor.Begin()
 	r.load.start(ctx, r.load.hot)
-	timer := time.NewTimer(r.cfg.Duration)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case err := <-r.load.errs:
-		return err
-	case <-timer.C:
-		return nil
+	if r.cfg.Faults > 0 {
+		return r.inject(ctx)
 	}
+	return r.pause(ctx, r.cfg.Duration)
 }
 
 // switchOver sends the traffic to the target, compares while nobody writes, and

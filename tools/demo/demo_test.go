@@ -71,11 +71,17 @@ func TestUnion(t *testing.T) {
 // conflicts.
 func TestReadConflicts(t *testing.T) {
 	patched := readConflicts(cluster.Vars{
-		conflictVar:   []byte(`{"merge.1": 2, "merge.2": 3, "other.3": 90}`),
-		resolutionVar: []byte(`{"merge.1.wait": 1, "merge.2.wait": 2, "merge.1.isolate": 1, "other.3.wait": 90, "merge.1.new_rung": 4}`),
-		blockedVar:    []byte(`{"merge.1": 1, "merge.2": 0}`),
+		conflictVar:   []byte(`{"ks.-80.merge.Reshard.1": 2, "ks.80-.merge.Reshard.2": 3, "ks.-80.other.Reshard.3": 90}`),
+		resolutionVar: []byte(`{"ks.-80.merge.Reshard.1.wait": 1, "ks.80-.merge.Reshard.2.wait": 2, "ks.-80.merge.Reshard.1.isolate": 1,
+			"ks.-80.other.Reshard.3.wait": 90, "ks.-80.merge.Reshard.1.new_rung": 4}`),
+		blockedVar:    []byte(`{"ks.-80.merge.Reshard.1": 1, "ks.80-.merge.Reshard.2": 0}`),
 	}, "merge")
 	if got, want := patched.String(), "5 (isolate 1, wait 3, new rung 4), 1 blocked"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	// A vttablet that was started again counts from zero.
+	again := readConflicts(cluster.Vars{conflictVar: []byte(`{"ks.-80.merge.Reshard.1": 1}`), resolutionVar: []byte(`{"ks.-80.merge.Reshard.1.wait": 1}`)}, "merge")
+	if got, want := again.plus(patched).String(), "6 (isolate 1, wait 4, new rung 4)"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	quiet := readConflicts(cluster.Vars{conflictVar: []byte(`{}`)}, "merge")

@@ -52,6 +52,7 @@ type Monitor struct {
 	begin    time.Time
 	streams  []cluster.Stream
 	counts   Conflicts
+	earlier  Conflicts         // of processes that have ended
 	goal     map[string]string // source position to reach, by shard
 	reached  map[int]bool
 	underWay bool // the hot load has begun: lag counts
@@ -159,6 +160,9 @@ func (m *Monitor) count(ctx context.Context) {
 	counts := readConflicts(vars, m.workflow)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if counts.Met < m.counts.Met {
+		m.earlier = m.counts.plus(m.earlier)
+	}
 	m.counts = counts
 }
 
@@ -184,7 +188,7 @@ func (m *Monitor) line(sent int64, rate float64) string {
 		}
 		m.said[s.ID] = shorten(s.Message, 160)
 	}
-	fmt.Fprintf(&text, "  | conflicts %s", m.counts)
+	fmt.Fprintf(&text, "  | conflicts %s", m.counts.plus(m.earlier))
 	if len(waits) > 0 {
 		fmt.Fprintf(&text, "  | %s", strings.Join(waits, "; "))
 	}
@@ -233,7 +237,7 @@ func (m *Monitor) MaxLag() time.Duration {
 func (m *Monitor) Conflicts() Conflicts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.counts
+	return m.counts.plus(m.earlier)
 }
 
 // running tells whether there are n streams, all of them past the copy phase.

@@ -20,6 +20,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -34,6 +36,11 @@ type Summary struct {
 	Statements, Txns, Handovers, Retries int64
 	// RetryError is why a client last had to look up what became of a statement.
 	RetryError string
+
+	// Faults counts the faults by their names, and Checkpoints how often the target
+	// was compared with the sources in between.
+	Faults      map[string]int
+	Checkpoints int
 
 	Conflicts Conflicts
 	MaxLag    time.Duration
@@ -71,6 +78,12 @@ func (s *Summary) Print(out io.Writer) {
 	line("load", "%d statements, %d transactions, %d of them handed hot values over", s.Statements, s.Txns, s.Handovers)
 	if s.Retries > 0 {
 		line("client retries", "%d, the last after: %s", s.Retries, shorten(s.RetryError, 200))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Faults)) {
+		line(name, "%d times", s.Faults[name])
+	}
+	if s.Checkpoints > 0 {
+		line("compared", "%d times, equal", s.Checkpoints)
 	}
 	line("conflicts", "%s", s.Conflicts)
 	caughtUp := "the streams never caught up"

@@ -102,6 +102,7 @@ func parseFlags(args []string) (*demo.Config, error) {
 	flags.IntVar(&cfg.Clients, "clients", 4, "number of clients that hand them over")
 	flags.IntVar(&cfg.Rate, "rate", 0, "bound on their transactions per second; 0 is none")
 	flags.IntVar(&cfg.BulkRows, "bulk-rows", 1000, "rows per transaction that makes one stream lag; 0 is no such transactions")
+	flags.IntVar(&cfg.Faults, "faults", 0, "strike the target with so many faults, at random: SIGKILL of vttablet and mysqld, connections cut")
 	flags.Uint64Var(&cfg.Seed, "seed", 0, "seed of the load; 0 chooses one")
 	flags.BoolVar(&opts.Keep, "keep", false, "keep the data directory")
 	if err := flags.Parse(args); err != nil {
@@ -116,8 +117,8 @@ func parseFlags(args []string) (*demo.Config, error) {
 	if cfg.Seed == 0 {
 		cfg.Seed = rand.Uint64N(1_000_000)
 	}
-	if cfg.HotValues < 1 || cfg.Clients < 1 || cfg.Duration <= 0 || cfg.BulkRows < 0 || cfg.Rate < 0 {
-		return nil, errors.New("-hot-values, -clients and -duration must be positive, -rate and -bulk-rows not negative")
+	if cfg.HotValues < 1 || cfg.Clients < 1 || cfg.Duration <= 0 || cfg.BulkRows < 0 || cfg.Rate < 0 || cfg.Faults < 0 {
+		return nil, errors.New("-hot-values, -clients and -duration must be positive, -rate, -bulk-rows and -faults not negative")
 	}
 	return cfg, complete(opts, cfg.Stock, *vitess, *logs)
 }
