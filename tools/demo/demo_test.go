@@ -71,10 +71,10 @@ func TestUnion(t *testing.T) {
 // conflicts.
 func TestReadConflicts(t *testing.T) {
 	patched := readConflicts(cluster.Vars{
-		conflictVar:   []byte(`{"ks.-80.merge.Reshard.1": 2, "ks.80-.merge.Reshard.2": 3, "ks.-80.other.Reshard.3": 90}`),
+		conflictVar: []byte(`{"ks.-80.merge.Reshard.1": 2, "ks.80-.merge.Reshard.2": 3, "ks.-80.other.Reshard.3": 90}`),
 		resolutionVar: []byte(`{"ks.-80.merge.Reshard.1.wait": 1, "ks.80-.merge.Reshard.2.wait": 2, "ks.-80.merge.Reshard.1.isolate": 1,
 			"ks.-80.other.Reshard.3.wait": 90, "ks.-80.merge.Reshard.1.new_rung": 4}`),
-		blockedVar:    []byte(`{"ks.-80.merge.Reshard.1": 1, "ks.80-.merge.Reshard.2": 0}`),
+		blockedVar: []byte(`{"ks.-80.merge.Reshard.1": 1, "ks.80-.merge.Reshard.2": 0}`),
 	}, "merge")
 	if got, want := patched.String(), "5 (isolate 1, wait 3, new rung 4), 1 blocked"; got != want {
 		t.Errorf("got %s, want %s", got, want)

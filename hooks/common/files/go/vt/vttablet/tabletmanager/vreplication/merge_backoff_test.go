@@ -136,7 +136,7 @@ func TestMergeBackoffOnlineDDLFails(t *testing.T) {
 // TestMergeBackoffSwitchedOff shows that a workflow can switch merge backoff off
 // in its config overrides, and then fails as on stock.
 func TestMergeBackoffSwitchedOff(t *testing.T) {
-	const off = `{"config": {"vreplication-experimental-flags": "7"}}`
+	const off = `{"config": {"` + experimentalFlagsName + `": "7"}}`
 	m := newMergeTest(t, 2, mergeDDL)
 	m.startAll()
 	m.exec("insert into {0} values (1, 10, 'a')")

@@ -20,6 +20,9 @@ package vreplication
 // not the same in all release lines. Before v24 a throttler's client cannot be
 // replaced by a test's, so TestMergeBackoffThrottled is of v24 only.
 
+// experimentalFlagsName is the name of the flag whose bit switches merge backoff.
+const experimentalFlagsName = "vreplication-experimental-flags"
+
 func drainDBQueries() {
 	for {
 		select {
