@@ -48,7 +48,7 @@ func (c *chain) exchangeable() bool {
 	}
 	for _, step := range c.steps {
 		// Images of another plan do not go together.
-		if step.Table != c.first.Table {
+		if !step.Table.fits(c.first.Table) {
 			return false
 		}
 	}

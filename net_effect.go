@@ -307,7 +307,7 @@ func (c *chain) recreate() Change {
 // column of a unique index.
 func (c *chain) keysChange() bool {
 	last := c.last()
-	return c.first.Table != last.Table || slices.ContainsFunc(last.Table.Unique, func(key UniqueKey) bool {
+	return !c.first.Table.fits(last.Table) || slices.ContainsFunc(last.Table.Unique, func(key UniqueKey) bool {
 		return !sameColumns(key.Columns, c.first.Row.Before, last.Row.After)
 	})
 }
@@ -323,7 +323,7 @@ func (c *chain) carryKeys() []Change {
 	last := c.last()
 	carried := slices.Clone(c.steps)
 	for i, step := range c.steps[:len(c.steps)-1] {
-		if step.Table == last.Table {
+		if step.Table.fits(last.Table) {
 			carried[i] = step.withKeys(last.Row.After, func(index int) bool { return carries(last.Row, index) })
 		}
 	}

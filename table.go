@@ -18,6 +18,7 @@ package mergebackoff
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	querypb "vitess.io/vitess/go/vt/proto/query"
@@ -29,8 +30,9 @@ type (
 	Table struct {
 		// Name is the name of the target table.
 		Name string
-		// Columns is the number of columns of a row image.
+		// Columns is the number of columns of a row image, and Names are their names.
 		Columns int
+		Names   []string
 		// JSON tells which columns of the image hold JSON.
 		JSON []bool
 		// Key are the columns of the image that identify a row: those of the
@@ -64,6 +66,15 @@ type (
 		Columns []int
 	}
 )
+
+// fits reports whether the images of two plans of a table mean the same. A FIELD
+// event comes again behind every DDL, also behind one that does not change them.
+func (t *Table) fits(other *Table) bool {
+	return t == other || t.Columns == other.Columns && slices.Equal(t.Names, other.Names) && slices.Equal(t.JSON, other.JSON) &&
+		slices.Equal(t.Key, other.Key) && slices.EqualFunc(t.Unique, other.Unique, func(a, b UniqueKey) bool {
+		return a.Name == b.Name && slices.Equal(a.Columns, b.Columns)
+	})
+}
 
 // unique returns the index of this name.
 func (t *Table) unique(name string) *UniqueKey {

@@ -42,6 +42,9 @@ type (
 		// plans are the plans that FIELD events in the window lead to. They
 		// become the player's own once the events are committed.
 		plans map[string]*Table
+		// reshaped is a table whose row images before and after a DDL do not go
+		// together; empty if there is none.
+		reshaped string
 		// touches has, for each row, the units that change it, by their number.
 		touches map[chainKey][]touch
 		// readUntil is the source's time, in its own seconds, of the last event
@@ -142,6 +145,9 @@ func (w *window) add(event *binlogdatapb.VEvent) error {
 		table, err := w.planner.Plan(event.FieldEvent)
 		if err != nil {
 			return err
+		}
+		if former := w.plans[event.FieldEvent.TableName]; former != nil && !former.fits(table) {
+			w.reshaped = table.Name
 		}
 		w.plans[event.FieldEvent.TableName] = table
 	case binlogdatapb.VEventType_ROW:

@@ -82,6 +82,7 @@ func (mp *mergePlayer) table(tplan *TablePlan) (*mergebackoff.Table, error) {
 	table := &mergebackoff.Table{Name: tplan.TargetName, Columns: len(tplan.Fields), Plan: plan}
 	for _, field := range tplan.Fields {
 		table.JSON = append(table.JSON, field.Type == querypb.Type_JSON)
+		table.Names = append(table.Names, field.Name)
 	}
 	for _, pk := range tpb.pkCols {
 		for reference := range pk.references {
