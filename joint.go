@@ -42,6 +42,10 @@ type (
 		attempts int
 		// sweeping is set for an attempt that sends its statements in batches.
 		sweeping bool
+		// unpacked is set once a pack was too large for one statement, and a later
+		// one of its statements met a duplicate: it is not known at which row, and
+		// the attempt is made again row by row.
+		unpacked bool
 	}
 
 	// member is a stream of a joint attempt, with the first units of its window.
@@ -69,6 +73,8 @@ type (
 		// open is set if the attempt was abandoned though there may have been
 		// an answer: it proves nothing.
 		open bool
+		// partly is set if some of the changes of a pack were written already.
+		partly bool
 	}
 )
 
@@ -105,6 +111,9 @@ func (j *joint) run(ctx context.Context) (*collision, error) {
 		if j.attempts >= maxJointAttempts {
 			c.open = true
 			return c, nil
+		}
+		if c.partly {
+			continue
 		}
 		answered, err := j.answerAll(append([]*collision{c}, c.more...))
 		if err != nil || !answered {

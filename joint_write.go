@@ -78,7 +78,7 @@ func (j *joint) write(ctx context.Context) (*collision, error) {
 					return nil, err
 				}
 				met = append(met, found...)
-				if n := len(met); n > 0 && (j.sweeping || met[n-1].kind != duplicateKey || n >= maxCollisions) {
+				if n := len(met); n > 0 && (j.sweeping || met[n-1].partly || met[n-1].kind != duplicateKey || n >= maxCollisions) {
 					return gather(met), nil
 				}
 			}
@@ -94,12 +94,13 @@ func (c *collision) spoils(change Change) bool {
 }
 
 // gather returns the collisions of an attempt as one. An error that rolled the
-// transaction back, such as a deadlock, comes last and counts alone.
+// transaction back, such as a deadlock, comes last and counts alone, and so does a
+// duplicate of which it is not known where it is.
 func gather(met []*collision) *collision {
 	if len(met) == 0 {
 		return nil
 	}
-	if last := met[len(met)-1]; last.kind != duplicateKey {
+	if last := met[len(met)-1]; last.kind != duplicateKey || last.partly {
 		return last
 	}
 	met[0].more = met[1:]
@@ -126,6 +127,10 @@ func (j *joint) writePack(ctx context.Context, m *member, changes []Change) (met
 		return nil, nil
 	case len(changes) == 1 || j.sweeping || c.kind != duplicateKey:
 		return []*collision{c}, nil
+	case c.partly:
+		// What was written would meet itself.
+		j.unpacked = true
+		return []*collision{c}, nil
 	}
 	for i := range changes {
 		c, err := j.writeChanges(ctx, m, changes[i:i+1])
@@ -145,8 +150,11 @@ func (j *joint) writePack(ctx context.Context, m *member, changes []Change) (met
 // pack puts changes together that one statement can make.
 func (j *joint) pack(changes []Change) [][]Change {
 	most := maxPacked
-	if j.sweeping {
+	switch {
+	case j.sweeping:
 		most = len(changes)
+	case j.unpacked:
+		most = 1
 	}
 	var packs [][]Change
 	last := make(map[*Table]int)
@@ -166,13 +174,15 @@ func (j *joint) writeChanges(ctx context.Context, m *member, changes []Change) (
 	if err != nil {
 		return nil, err
 	}
-	for _, sql := range statements {
+	for i, sql := range statements {
 		_, err := j.leader.player.Exec(ctx, sql)
 		if err == nil {
 			continue
 		}
 		c := classify(err)
 		switch {
+		case c.kind != noConflict && i > 0 && len(changes) > 1:
+			return &collision{conflict: c, member: m, change: changes[0], partly: true, open: true}, nil
 		case c.kind != noConflict:
 			return j.collide(ctx, m, changes[0], c)
 		case m != j.leader && !sqlerror.IsConnErr(err):
