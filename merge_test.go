@@ -69,8 +69,7 @@ func (m *merge) sql(source int, statements ...string) {
 	m.t.Helper()
 	_, err := m.Streams[source].SQL(statements...)
 	require.NoError(m.t, err)
-	_, duplicate := m.Union()
-	require.Empty(m.t, duplicate, "the history is not valid")
+	require.Empty(m.t, m.Duplicate(), "the history is not valid")
 	m.Streams[source].Send()
 }
 

@@ -20,7 +20,6 @@ package mergebackoff_test
 
 import (
 	"slices"
-	"strings"
 
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 	querypb "vitess.io/vitess/go/vt/proto/query"
@@ -33,29 +32,30 @@ func bitSet(bitmap *binlogdatapb.RowChange_Bitmap, i int) bool {
 }
 
 // rowOf reads an image. A column that it does not carry looks NULL.
-func rowOf(image *querypb.Row) Row {
-	row := make(Row, 0, len(image.Lengths))
-	values := image.Values
-	for _, length := range image.Lengths {
+func (t *TableDef) rowOf(image *querypb.Row) Row {
+	row := make(Row, len(image.Lengths))
+	values := string(image.Values)
+	for i, length := range image.Lengths {
 		if length < 0 {
-			row = append(row, Null)
+			row[i] = Null
 			continue
 		}
-		row = append(row, string(values[:length]))
+		row[i] = t.Columns[i].value(values[:length])
 		values = values[length:]
 	}
 	return row
 }
 
 // Image writes a row as an image that carries some of its columns.
-func Image(row Row, carried func(column int) bool) *querypb.Row {
-	image := &querypb.Row{}
+func (t *TableDef) Image(row Row, carried func(column int) bool) *querypb.Row {
+	image := &querypb.Row{Lengths: make([]int64, len(row))}
 	for i, value := range row {
 		if value == Null || (carried != nil && !carried(i)) {
-			image.Lengths = append(image.Lengths, -1)
+			image.Lengths[i] = -1
 			continue
 		}
-		image.Lengths = append(image.Lengths, int64(len(value)))
+		value = t.Columns[i].image(value)
+		image.Lengths[i] = int64(len(value))
 		image.Values = append(image.Values, value...)
 	}
 	return image
@@ -71,37 +71,38 @@ func (images Images) Change(def *TableDef, before, after Row) *binlogdatapb.RowC
 	change := &binlogdatapb.RowChange{}
 	if before == nil || after == nil {
 		if before != nil {
-			change.Before = Image(before, nil)
+			change.Before = def.Image(before, nil)
 		}
 		if after != nil {
-			change.After = Image(after, nil)
+			change.After = def.Image(after, nil)
 		}
 		return change
 	}
-	changed := func(i int) bool { return before[i] != after[i] }
 	// A blob, and JSON as well, is left out unless it changes; a before image
 	// leaves it out in any case.
 	carriedBefore := func(i int) bool { return !images.NoBlob || !(def.Columns[i].Blob || def.Columns[i].JSON) }
-	carriedAfter := func(i int) bool { return carriedBefore(i) || changed(i) }
 	row := slices.Clone(after)
 	columns := &binlogdatapb.RowChange_Bitmap{Count: int64(len(row)), Cols: make([]byte, (len(row)+7)/8)}
 	var partial *binlogdatapb.RowChange_Bitmap
 	json := 0
-	for i, c := range def.Columns {
-		if carriedAfter(i) {
+	for i := range def.Columns {
+		c := &def.Columns[i]
+		if carriedBefore(i) || before[i] != after[i] {
 			columns.Cols[i/8] |= 1 << (i % 8)
 		}
 		if !c.JSON {
 			continue
 		}
-		if images.PartialJSON && before[i] != Null && after[i] != Null && strings.HasPrefix(after[i], before[i]) {
-			if partial == nil {
-				partial = &binlogdatapb.RowChange_Bitmap{Cols: make([]byte, (len(row)+7)/8)}
+		if images.PartialJSON && before[i] != Null && after[i] != Null {
+			if text, ok := difference(before[i], after[i]); ok {
+				if partial == nil {
+					partial = &binlogdatapb.RowChange_Bitmap{Cols: make([]byte, (len(row)+7)/8)}
+				}
+				partial.Cols[json/8] |= 1 << (json % 8)
+				row[i] = text
+				// It is marked as carried, even if the difference is empty.
+				columns.Cols[i/8] |= 1 << (i % 8)
 			}
-			partial.Cols[json/8] |= 1 << (json % 8)
-			row[i] = after[i][len(before[i]):]
-			// It is marked as carried, even if the difference is empty.
-			columns.Cols[i/8] |= 1 << (i % 8)
 		}
 		json++
 	}
@@ -109,8 +110,8 @@ func (images Images) Change(def *TableDef, before, after Row) *binlogdatapb.RowC
 		partial.Count = int64(json)
 		change.JsonPartialValues = partial
 	}
-	change.Before = Image(before, carriedBefore)
-	change.After = Image(row, func(i int) bool { return bitSet(columns, i) })
+	change.Before = def.Image(before, carriedBefore)
+	change.After = def.Image(row, func(i int) bool { return bitSet(columns, i) })
 	if images.NoBlob || partial != nil {
 		change.DataColumns = columns
 	}

@@ -20,8 +20,6 @@ package mergebackoff_test
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vreplication/mergebackoff"
@@ -31,63 +29,102 @@ import (
 
 // This file is how the model of vplayer writes statements.
 
-func (p *Player) Render(changes []mergebackoff.Change) (statements []string, err error) {
-	for _, change := range changes {
-		more, err := p.render(change.Table.Plan.(*TableDef), change.Row.CloneVT(), change.Recreates())
-		if err != nil {
-			return nil, err
-		}
-		statements = append(statements, more...)
+// plan is a new plan of a table, as each FIELD event makes one.
+func (p *Player) plan(name string) *mergebackoff.Table {
+	def := p.DB.tables[name]
+	table := &mergebackoff.Table{Name: name, Columns: len(def.Columns), Key: def.Key, Plan: def, Refuse: def.Refuse}
+	for _, c := range def.Columns {
+		table.JSON = append(table.JSON, c.JSON)
+		table.Names = append(table.Names, c.Name)
 	}
-	return statements, nil
-}
-
-func (p *Player) HolderQuery(change mergebackoff.Change, key *mergebackoff.UniqueKey) (string, error) {
-	if p.Blind {
-		return "", nil
+	if def.NoKey {
+		table.InOrder = "it has no unique key"
+		return table
 	}
-	def := change.Table.Plan.(*TableDef)
-	row := rowOf(change.Row.After)
-	find := def.key(row)
-	for _, unique := range def.Unique {
-		if unique.Name == key.Name {
-			if find = def.entry(unique, row); find == "" {
-				return "", nil
+	table.Unique = []mergebackoff.UniqueKey{{Name: "PRIMARY", Columns: def.Key}}
+	for _, key := range def.Unique {
+		columns := key.Columns
+		for _, i := range columns {
+			if p.Opaque || def.Columns[i].Generated != nil {
+				columns = nil
 			}
 		}
+		table.Unique = append(table.Unique, mergebackoff.UniqueKey{Name: key.Name, Columns: columns})
 	}
-	return p.DB.register(statement{text: "select " + find, table: def, find: find}), nil
+	return table
 }
 
-func (p *Player) RowQuery(deletion mergebackoff.Change) (string, error) {
-	def := deletion.Table.Plan.(*TableDef)
-	key := def.key(rowOf(deletion.Row.Before))
-	return p.DB.register(statement{text: "select * " + key, table: def, find: key, whole: true}), nil
+// Render packs rows into one statement, unless that would be larger than a batch.
+func (p *Player) Render(changes []mergebackoff.Change) (statements []string, err error) {
+	def := changes[0].Table.Plan.(*TableDef)
+	if len(changes) == 1 {
+		return p.render(def, changes[0].Row.CloneVT(), changes[0].Recreates())
+	}
+	rows := make([]*binlogdatapb.RowChange, len(changes))
+	for i, change := range changes {
+		rows[i] = change.Row
+	}
+	return p.renderBulk(def, rows), nil
+}
+
+// renderBulk writes rows that are all to be deleted, or all to be inserted.
+func (p *Player) renderBulk(def *TableDef, changes []*binlogdatapb.RowChange) (statements []string) {
+	size, from := 0, 0
+	for i, change := range changes {
+		length := 16 + len(change.GetAfter().GetValues())
+		if i > from && size+length > p.MaxBatch {
+			statements = append(statements, p.bulk(def, changes[from:i]))
+			size, from = 0, i
+		}
+		size += length
+	}
+	return append(statements, p.bulk(def, changes[from:]))
+}
+
+func (p *Player) bulk(def *TableDef, changes []*binlogdatapb.RowChange) string {
+	s := statement{table: def}
+	if changes[0].After == nil {
+		var all []Row
+		for _, change := range changes {
+			row := def.rowOf(change.Before)
+			s.deletes = append(s.deletes, def.key(row))
+			all = append(all, row)
+		}
+		s.text = deleteSQL(def, all)
+	} else {
+		for _, change := range changes {
+			s.inserts = append(s.inserts, def.rowOf(change.After))
+		}
+		s.text = def.insertSQL(s.inserts)
+	}
+	return p.DB.register(s)
+}
+
+func (p *Player) insertion(def *TableDef, row Row) string {
+	rows := []Row{row}
+	return p.DB.register(statement{text: def.insertSQL(rows), table: def, inserts: rows})
+}
+
+func (p *Player) deletion(def *TableDef, row Row) string {
+	return p.DB.register(statement{text: deleteSQL(def, []Row{row}), table: def, deletes: []string{def.key(row)}})
 }
 
 // render is TablePlan.applyChange. Like that it writes to the change.
 func (p *Player) render(def *TableDef, change *binlogdatapb.RowChange, recreates bool) ([]string, error) {
-	var before, after Row
-	if change.Before != nil {
-		before = rowOf(change.Before)
+	switch {
+	case change.Before == nil:
+		return []string{p.insertion(def, def.rowOf(change.After))}, nil
+	case change.After == nil:
+		return []string{p.deletion(def, def.rowOf(change.Before))}, nil
 	}
-	if change.After != nil {
-		after = rowOf(change.After)
-	}
-	del := func() string {
-		key := def.key(before)
-		return p.DB.register(statement{text: "delete " + key, table: def, delete: key})
-	}
-	ins := func(row Row) string {
-		return p.DB.register(statement{text: "insert into " + def.Name + " values (" + strings.Join(row, ", ") + ")", table: def, insert: row})
-	}
+	before, after := def.rowOf(change.Before), def.rowOf(change.After)
 	json := 0
-	diff := make(map[int]bool)
+	diff := make([]bool, len(after))
 	for i, c := range def.Columns {
 		if !c.JSON {
 			continue
 		}
-		if change.JsonPartialValues != nil && bitSet(change.JsonPartialValues, json) && after != nil && after[i] != Null {
+		if change.JsonPartialValues != nil && bitSet(change.JsonPartialValues, json) && after[i] != Null {
 			diff[i] = true
 			if after[i] == "" {
 				change.DataColumns.Cols[i/8] &^= 1 << (i % 8)
@@ -95,29 +132,20 @@ func (p *Player) render(def *TableDef, change *binlogdatapb.RowChange, recreates
 		}
 		json++
 	}
-	switch {
-	case before == nil:
-		return []string{ins(after)}, nil
-	case after == nil:
-		return []string{del()}, nil
-	case def.key(before) == def.key(after) && !recreates:
+	carried := func(i int) bool { return change.DataColumns == nil || bitSet(change.DataColumns, i) }
+	if def.sameKey(before, after) && !recreates {
 		s := statement{table: def, update: def.key(before)}
-		var texts []string
 		for i, value := range after {
-			if change.DataColumns == nil || bitSet(change.DataColumns, i) {
+			if carried(i) && def.Columns[i].Generated == nil {
 				s.set = append(s.set, assignment{column: i, value: value, diff: diff[i]})
-				texts = append(texts, fmt.Sprintf("%s=%s", def.Columns[i].Name, value))
 			}
 		}
-		s.text = "update " + s.update + " set " + strings.Join(texts, ", ")
-		if len(diff) > 0 {
-			s.text += " with differences"
-		}
+		s.text = def.updateSQL(before, s.set)
 		return []string{p.DB.register(s)}, nil
 	}
 	var statements []string
 	if !recreates {
-		statements = append(statements, del())
+		statements = append(statements, p.deletion(def, before))
 	}
 	for i := range after {
 		switch {
@@ -125,15 +153,118 @@ func (p *Player) render(def *TableDef, change *binlogdatapb.RowChange, recreates
 			if before[i] == Null {
 				return nil, fmt.Errorf("no value to apply a difference to in %v", before)
 			}
-			after[i] = before[i] + after[i]
-		case change.DataColumns != nil && !bitSet(change.DataColumns, i):
+			value, err := patched(before[i], after[i])
+			if err != nil {
+				return nil, err
+			}
+			after[i] = value
+		case !carried(i):
 			return nil, fmt.Errorf("binary log event missing a needed value for %s.%s", def.Name, def.Columns[i].Name)
 		}
 	}
-	return append(statements, ins(after)), nil
+	return append(statements, p.insertion(def, after)), nil
 }
 
-// PlannedTables are the names of the target's tables.
-func (db *Database) PlannedTables() []string {
-	return slices.Sorted(maps.Keys(db.tables))
+func (p *Player) HolderQuery(change mergebackoff.Change, key *mergebackoff.UniqueKey) (string, error) {
+	if p.Blind {
+		return "", nil
+	}
+	def := change.Table.Plan.(*TableDef)
+	row := def.complete(def.rowOf(change.Row.After))
+	find, columns := def.key(row), def.Key
+	for i := range def.Unique {
+		unique := &def.Unique[i]
+		if unique.Name == key.Name {
+			columns = unique.Columns
+			if find = def.entry(unique, row); find == "" {
+				return "", nil
+			}
+		}
+	}
+	text := def.selectSQL(def.Key, row, columns)
+	return p.DB.register(statement{text: text, table: def, find: find}), nil
+}
+
+func (p *Player) RowQuery(deletion mergebackoff.Change) (string, error) {
+	def := deletion.Table.Plan.(*TableDef)
+	row := def.rowOf(deletion.Row.Before)
+	text := def.selectSQL(nil, row, def.Key)
+	return p.DB.register(statement{text: text, table: def, find: def.key(row), whole: true}), nil
+}
+
+// The texts of statements are SQL, so that a real MySQL understands them as well.
+
+func (t *TableDef) insertSQL(rows []Row) string {
+	text := append(make([]byte, 0, 128), "insert into "+t.Name+"("...)
+	comma := ""
+	for _, c := range t.Columns {
+		if c.Generated == nil {
+			text = append(append(text, comma...), c.Name...)
+			comma = ","
+		}
+	}
+	text = append(text, ") values "...)
+	for k, row := range rows {
+		if k > 0 {
+			text = append(text, ',')
+		}
+		comma = "("
+		for i, value := range row {
+			if t.Columns[i].Generated == nil {
+				text = append(append(text, comma...), literalSQL(value)...)
+				comma = ","
+			}
+		}
+		text = append(text, ')')
+	}
+	return string(text)
+}
+
+func deleteSQL(t *TableDef, rows []Row) string {
+	conditions := make([]string, len(rows))
+	for i, row := range rows {
+		conditions[i] = t.whereSQL(row, t.Key)
+	}
+	return "delete from " + t.Name + " where " + strings.Join(conditions, " or ")
+}
+
+func (t *TableDef) updateSQL(row Row, set []assignment) string {
+	var b strings.Builder
+	b.WriteString("update " + t.Name + " set ")
+	for i, a := range set {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		name := t.Columns[a.column].Name
+		value := literalSQL(a.value)
+		if a.diff {
+			value = "json_merge_patch(" + name + ", " + value + ")"
+		}
+		b.WriteString(name + "=" + value)
+	}
+	b.WriteString(" where " + t.whereSQL(row, t.Key))
+	return b.String()
+}
+
+func (t *TableDef) selectSQL(columns []int, row Row, by []int) string {
+	names := "*"
+	for i, c := range columns {
+		if i == 0 {
+			names = t.Columns[c].Name
+		} else {
+			names += "," + t.Columns[c].Name
+		}
+	}
+	return "select " + names + " from " + t.Name + " where " + t.whereSQL(row, by)
+}
+
+func (t *TableDef) whereSQL(row Row, columns []int) string {
+	text := ""
+	for k, i := range columns {
+		if k > 0 {
+			text += " and "
+		}
+		text += t.Columns[i].Name + "=" + literalSQL(row[i])
+	}
+	return text
 }

@@ -148,8 +148,7 @@ func TestStuckInOrder(t *testing.T) {
 			_, err = m.Streams[i].SQL("delete from {" + id(i-1) + "} where id=" + id(i))
 			require.NoError(t, err)
 		}
-		_, duplicate := m.Union()
-		require.Empty(t, duplicate)
+		require.Empty(t, m.Duplicate())
 		m.Streams[0].Send()
 		m.Streams[1].Send()
 		m.settle(20 * time.Second)
@@ -211,7 +210,7 @@ func TestWithoutPeers(t *testing.T) {
 			w.sync()
 			// The target has a row that no source knows of.
 			tx := w.DB.Begin(9)
-			_, err := w.DB.Exec(tx, w.DB.register(statement{text: "x", table: w.Tables["t"], insert: Row{"9", "90", "z"}}))
+			_, err := w.DB.Exec(tx, w.DB.register(statement{text: "x", table: w.Tables["t"], inserts: []Row{{"9", "90", "z"}}}))
 			require.NoError(t, err)
 			tx.Commit()
 			begun := time.Now()

@@ -156,7 +156,7 @@ func TestCycles(t *testing.T) {
 					_, err := m.Streams[i].SQL("update {0} set uid=null where id="+id(i), "update {0} set uid="+id((i+1)%n)+" where id="+id(i))
 					require.NoError(t, err)
 				}
-				_, duplicate := m.Union()
+				duplicate := m.Duplicate()
 				require.Empty(t, duplicate)
 				m.startAll()
 				// A player that does not batch sleeps for a second at a deadlock.
@@ -226,13 +226,13 @@ func TestWaiting(t *testing.T) {
 // TestDDL: the release lies behind a DDL. One that is ignored may be passed; one
 // that is executed ends the window, and the stream waits for its peer.
 func TestDDL(t *testing.T) {
-	for name, executes := range map[string]bool{"ignored": false, "executed": true} {
-		t.Run(name, func(t *testing.T) {
+	for _, onDDL := range []binlogdatapb.OnDDLAction{binlogdatapb.OnDDLAction_IGNORE, binlogdatapb.OnDDLAction_EXEC} {
+		t.Run(onDDL.String(), func(t *testing.T) {
 			inMerge(t, 2, func(m *merge) {
 				prepare := m.Prepare
 				m.Prepare = func(p *Player) {
 					prepare(p)
-					p.ExecutesDDL = executes
+					p.OnDDL = onDDL
 				}
 				m.startAll()
 				m.Streams[0].Stop()
@@ -243,7 +243,7 @@ func TestDDL(t *testing.T) {
 				m.settle(time.Second)
 				m.start(0)
 				m.settle(3 * time.Second)
-				if executes {
+				if onDDL == binlogdatapb.OnDDLAction_EXEC {
 					assert.NotEmpty(t, m.Converged())
 					m.sql(1, "delete from {1} where id=2")
 				}

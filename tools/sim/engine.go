@@ -31,64 +31,44 @@ import (
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
-// act does the next action.
-func (r *run) act() {
-	action := r.history.Actions[r.next]
-	r.next++
-	r.waited = 0
-	r.trace("%s", action)
-	switch s := r.Streams[action.Stream]; action.Kind {
-	case Transaction:
-		for _, part := range append([]Action{action}, action.And...) {
-			if _, err := r.Streams[part.Stream].SQL(part.SQL...); err != nil {
-				r.fail("invalid history: %v", err)
-				return
-			}
-		}
-	case DDL:
-		s.Other(binlogdatapb.VEventType_DDL, "alter table")
-	case Start:
-		r.start(action.Stream)
-	case Stop:
-		stream := action.Stream
-		if action.At != "" {
-			stream = r.waitingBeside(stream)
-		}
-		r.stop(stream)
-		if action.At != "" && r.next < len(r.history.Actions) && r.history.Actions[r.next].Kind == Start {
-			// It is started again at once, wherever the others are.
-			r.start(stream)
-		}
-	case Crash:
-		r.crash()
-	case Lose:
-		if id := r.standingAt(action.At); id != 0 {
-			s = r.Streams[id-1]
-		}
-		sr := r.runs[s.ID-1]
-		sr.lose, sr.done = s.Running(), r.rng.IntN(2) == 0
-	case Sleep:
-		time.Sleep(action.For)
-	}
-	if r.next == len(r.history.Actions) {
-		r.settle()
-	}
+// streamRun is what the engine knows of a stream.
+type streamRun struct {
+	started bool
+	out     []*binlogdatapb.VEvent
+	player  *Player
+	// restart is when a run that has ended is started again.
+	restart time.Time
+	// errored is set while the stream is in Error.
+	errored bool
+	// absent is set before the stream is created, and once it is deleted, which
+	// leaving says is to happen once it is through.
+	absent, leaving, gone bool
+	// stopPos is where it is to stop, if anywhere, and onDDL what it does at a DDL.
+	stopPos string
+	onDDL   binlogdatapb.OnDDLAction
+	// retained bounds what it keeps, if it is not zero.
+	retained int
+	// nextStop is where the next start has it stop.
+	nextStop string
+	// lose is set if the connection is to break at the next call, and done
+	// whether a COMMIT goes through all the same.
+	lose, done bool
+	// asked is set once the throttler was asked since the last rollback.
+	asked, joint bool
 }
 
-// settle has all streams run, once there is nothing else to come.
-func (r *run) settle() {
-	for i := range r.Streams {
-		r.start(i)
-	}
-	r.settled = time.Now()
-}
+// controllerDelay is how long the controller waits before it starts a stream again
+// that ended with an error.
+const controllerDelay = 5 * time.Second
 
 func (r *run) start(i int) {
 	sr := r.runs[i]
-	if sr.started && r.Streams[i].Running() {
+	if r.failed != "" || sr.absent || sr.started && r.Streams[i].Running() {
 		return
 	}
-	sr.started, sr.restart = true, time.Time{}
+	// A stop position is good for one run.
+	sr.started, sr.errored, sr.stopPos = true, false, sr.nextStop
+	sr.nextStop = ""
 	r.Streams[i].SetState(binlogdatapb.VReplicationWorkflowState_Running)
 	r.restart(i)
 }
@@ -96,6 +76,7 @@ func (r *run) start(i int) {
 func (r *run) restart(i int) {
 	sr := r.runs[i]
 	sr.out, sr.lose, sr.restart = nil, false, time.Time{}
+	sr.asked, sr.joint = false, false
 	r.Streams[i].Restart()
 	sr.player = r.Streams[i].Player
 }
@@ -103,6 +84,9 @@ func (r *run) restart(i int) {
 // stop stops a stream, and lets everybody run until it has ended.
 func (r *run) stop(i int) {
 	sr := r.runs[i]
+	if sr.absent {
+		return
+	}
 	sr.started, sr.restart = false, time.Time{}
 	s := r.Streams[i]
 	s.Cancel()
@@ -111,7 +95,21 @@ func (r *run) stop(i int) {
 	if time.Since(begun) > 2*time.Second {
 		r.fail("stream %d took %v to stop", i, time.Since(begun))
 	}
-	s.SetState(binlogdatapb.VReplicationWorkflowState_Stopped)
+	if !sr.errored {
+		s.SetState(binlogdatapb.VReplicationWorkflowState_Stopped)
+	}
+}
+
+// stopAt starts a stream with a stop position that lies ahead.
+func (r *run) stopAt(i, ahead int) {
+	r.stop(i)
+	sr, s := r.runs[i], r.Streams[i]
+	if sr.absent || sr.errored {
+		return
+	}
+	sr.nextStop = s.gtid(s.Index(r.DB.Stream(s.ID).Pos) + ahead)
+	r.trace("stream %d is to stop at %s", i, sr.nextStop)
+	r.start(i)
 }
 
 // drain lets streams run, in any order, until something is so. ending is the one
@@ -134,6 +132,7 @@ func (r *run) drain(ending int32, until func() bool) {
 			continue
 		}
 		// Who is ending goes first, mostly.
+		slices.SortStableFunc(r.parked, func(a, b *parked) int { return int(a.id) - int(b.id) })
 		i := r.rng.IntN(n)
 		if r.rng.IntN(8) > 0 {
 			for k, p := range r.parked {
@@ -142,42 +141,80 @@ func (r *run) drain(ending int32, until func() bool) {
 				}
 			}
 		}
-		p := r.parked[i]
-		r.parked = slices.Delete(r.parked, i, i+1)
-		r.mu.Unlock()
-		r.trace("stream %d: %s", p.id-1, p.call)
-		close(p.goOn)
+		r.goOn(i)
 	}
 	r.fail("stuck: no end of a stop")
 }
 
-// crash ends the process at once. A COMMIT that is under way goes through or not.
-func (r *run) crash() {
-	r.mu.Lock()
-	for _, p := range r.parked {
-		sr := r.runs[p.id-1]
-		sr.lose, sr.done = true, r.rng.IntN(2) == 0 && p.call == "COMMIT"
-	}
-	r.mu.Unlock()
+// breaks has the connection of a stream break at its next call.
+func (sr *streamRun) breaks(s *Stream, done bool) {
+	sr.lose, sr.done = s.Running(), done
+}
+
+// breakAll breaks all connections. A COMMIT that is under way goes through or not.
+func (r *run) breakAll() {
 	for i, s := range r.Streams {
-		s.Cancel()
-		// Those that are not at a call have none under way.
-		if sr := r.runs[i]; s.Running() && !sr.lose {
-			sr.lose, sr.done = true, false
+		r.runs[i].breaks(s, false)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.parked {
+		if p.call == "COMMIT" {
+			r.runs[p.id-1].done = r.rng.IntN(2) == 0
 		}
 	}
+}
+
+// crash ends the process at once.
+func (r *run) crash() {
+	r.breakAll()
+	r.endAll()
+}
+
+// outage is an end of mysqld: all connections break, and the process goes on.
+func (r *run) outage() {
+	r.breakAll()
+}
+
+// close closes the engine and opens it again.
+func (r *run) close() {
+	r.endAll()
+}
+
+// endAll ends all streams, and starts those again that were started, in an engine
+// that knows of nothing.
+func (r *run) endAll() {
+	for _, s := range r.Streams {
+		s.Cancel()
+	}
 	r.drain(0, func() bool { return !slices.ContainsFunc(r.Streams, (*Stream).Running) })
+	if r.failed != "" {
+		return
+	}
 	r.count()
-	r.Hub = &mergebackoff.Hub{}
+	r.Hub = &mergebackoff.Hub{Sources: r.sources()}
+	r.addStranger()
 	for i, s := range r.Streams {
+		sr := r.runs[i]
 		state := binlogdatapb.VReplicationWorkflowState_Stopped
-		if r.runs[i].started {
+		switch {
+		case sr.absent:
+			continue
+		case sr.errored:
+			state = binlogdatapb.VReplicationWorkflowState_Error
+		case r.DB.Stream(s.ID).State == "Stopped":
+			// It may have stopped by itself, just before the end.
+			if sr.started && sr.restart.IsZero() {
+				r.reachedStop(i)
+				sr.restart = time.Now().Add(controllerDelay)
+			}
+		case sr.started:
 			state = binlogdatapb.VReplicationWorkflowState_Running
 		}
 		s.SetState(state)
 	}
-	for i := range r.Streams {
-		if r.runs[i].started {
+	for i, s := range r.Streams {
+		if r.runs[i].started && r.DB.Stream(s.ID).State == "Running" {
 			r.restart(i)
 		}
 	}
@@ -222,93 +259,153 @@ func (r *run) manage() {
 	}
 	for i, s := range r.Streams {
 		sr := r.runs[i]
-		if !sr.started || s.Running() {
-			continue
-		}
-		if sr.restart.IsZero() {
+		switch {
+		case sr.leaving && !sr.gone && s.Index(r.DB.Stream(s.ID).Pos) == len(s.Log):
+			r.trace("stream %d is deleted", i)
+			r.stop(i)
+			sr.absent, sr.gone = true, true
+			r.Hub.Remove(s.ID)
+		case !sr.started || s.Running():
+		case sr.restart.IsZero():
 			r.ended(i, s.Err)
-		} else if now.After(sr.restart) {
+		case now.After(sr.restart):
 			r.trace("stream %d is started again", i)
+			if r.DB.Stream(s.ID).State != "Running" {
+				s.SetState(binlogdatapb.VReplicationWorkflowState_Running)
+			}
+			sr.errored = false
 			r.restart(i)
 		}
 	}
 }
 
-// ended does what the controller does with the error that a run ended with.
+// settling reports whether all streams are to run from now on.
+func (r *run) settling() bool {
+	return r.next == len(r.history.Actions) || r.history.Actions[r.next].Kind == Converge
+}
+
+// ended does what the controller does with the error that a run ended with, and
+// what an operator does about it.
 func (r *run) ended(i int, err error) {
 	r.trace("stream %d ended: %v", i, err)
-	sr := r.runs[i]
+	sr, s := r.runs[i], r.Streams[i]
 	var sqlErr *sqlerror.SQLError
+	isSQL := err != nil && errors.As(sqlerror.NewSQLErrorFromError(err), &sqlErr)
+	lost := err != nil && strings.Contains(err.Error(), "Lost connection")
 	switch {
+	case (lost || errors.Is(err, io.EOF)) && r.stoppedItself(i):
+		sr.restart = time.Now().Add(controllerDelay)
+		r.reachedStop(i)
 	case errors.Is(err, io.EOF), errors.Is(err, context.Canceled), err == nil:
 		r.fail("stream %d ended without a reason: %v", i, err)
-	case errors.As(sqlerror.NewSQLErrorFromError(err), &sqlErr) && sqlErr.Number() == sqlerror.ERDupEntry:
-		if !r.history.Genuine || r.next < len(r.history.Actions) || r.repaired {
-			r.fail("stream %d ends in Error: %v", i, err)
-			return
-		}
-		sr.started = false
-		r.Streams[i].SetState(binlogdatapb.VReplicationWorkflowState_Error)
-		r.errored = append(r.errored, i)
-	case strings.Contains(err.Error(), "Lost connection"), strings.Contains(err.Error(), "is read again"):
-		sr.restart = time.Now().Add(controllerDelay)
-	case sqlErr != nil && (sqlErr.Number() == sqlerror.ERLockDeadlock || sqlErr.Number() == sqlerror.ERLockWaitTimeout):
+	case isSQL && sqlErr.Number() == sqlerror.ERDupEntry:
+		r.endedInError(i, err)
+	case lost, strings.Contains(err.Error(), "is read again"),
+		isSQL && (sqlErr.Number() == sqlerror.ERLockDeadlock || sqlErr.Number() == sqlerror.ERLockWaitTimeout):
 		sr.restart = time.Now().Add(controllerDelay)
 	default:
-		r.fail("stream %d ended: %v", i, err)
+		r.fail("stream %d of %d ended: %v", i, len(r.Streams), err)
+	}
+	if sr.errored {
+		s.SetState(binlogdatapb.VReplicationWorkflowState_Error)
 	}
 }
 
-// repair undoes the duplicate, as an operator does, and starts the stream again.
-func (r *run) repair() bool {
-	r.repaired = true
-	last := r.history.Actions[len(r.history.Actions)-1]
-	s := r.Streams[last.Stream]
-	// The rows that the last transaction left are deleted.
-	txn := s.Log[len(s.Log)-1]
-	var deltas []RowDelta
-	for _, delta := range txn.Rows {
-		if delta.After == nil {
+// stoppedItself reports whether a stream has written into its row that it stopped.
+func (r *run) stoppedItself(i int) bool {
+	return r.DB.Stream(r.Streams[i].ID).State == "Stopped"
+}
+
+// reachedStop looks at a stream that has stopped by itself: it has done what is in
+// front of the stop position or the DDL, and nothing else.
+func (r *run) reachedStop(i int) {
+	sr, s := r.runs[i], r.Streams[i]
+	pos := r.DB.Stream(s.ID).Pos
+	switch n := s.Index(pos); {
+	case sr.player.StopPos != "" && pos == sr.player.StopPos:
+		sr.stopPos = ""
+	case sr.onDDL == binlogdatapb.OnDDLAction_STOP && n > 0 && s.Log[n-1].Kind == binlogdatapb.VEventType_DDL:
+	default:
+		r.fail("stream %d stopped at %s, and not where it was to (%q)", i, pos, sr.player.StopPos)
+	}
+}
+
+// endedInError is for a stream that ended with a duplicate key: two sources must
+// hold it, or a limit, which an operator can lift, keep it from being resolved.
+func (r *run) endedInError(i int, err error) {
+	sr := r.runs[i]
+	sr.errored = true
+	r.result.Errors++
+	if r.remedy(i, err.Error()) {
+		r.result.Remedied++
+		sr.restart = time.Now().Add(controllerDelay)
+		return
+	}
+	for entry := range r.twice {
+		if !strings.Contains(err.Error(), entry) {
 			continue
 		}
-		if row := s.Rows[delta.Table.key(delta.After)]; row != nil && slices.Equal(row, delta.After) {
-			deltas = append(deltas, RowDelta{Table: delta.Table, Before: row})
-			delete(s.Rows, delta.Table.key(delta.After))
+		if sr.started = r.settling(); sr.started {
+			// It was repaired, later than the stream could wait for.
+			sr.restart = time.Now().Add(controllerDelay)
+		}
+		return
+	}
+	r.fail("stream %d ends in Error: %v", i, err)
+}
+
+// remedy lifts the limits that an error names, and reports whether the history has
+// such.
+func (r *run) remedy(i int, message string) (limited bool) {
+	sr, h := r.runs[i], r.history
+	lift := func(names string, had bool, how func()) {
+		if had && strings.Contains(message, names) {
+			limited = true
+			how()
 		}
 	}
-	s.Commit("repair", deltas...)
-	if _, duplicate := r.Union(); duplicate != "" {
-		r.fail("the repair leaves the duplicate %s", duplicate)
+	const behind = "nothing could be taken in from behind"
+	lift(behind+" the stop position", h.has(StopAt), func() { sr.stopPos = "" })
+	lift(behind+" a DDL", h.OnDDL != binlogdatapb.OnDDLAction_IGNORE, func() { sr.onDDL = binlogdatapb.OnDDLAction_IGNORE })
+	for _, text := range []string{"too large to be reordered", "could look no further ahead", "has not arrived whole"} {
+		lift(text, h.Retained > 0, func() { sr.retained = 0 })
+	}
+	for _, table := range r.Tables {
+		why := r.refused[table.Name]
+		lift("could not be reordered: table "+table.Name+": "+why, why != "", func() { table.Refuse = "" })
+	}
+	lift("could not be taken in", h.limited(), func() { r.liftAll() })
+	return limited
+}
+
+// lift has an operator lift the limits at which streams stand for ever without an
+// error, once: each has the other's way on behind a stop position, say.
+func (r *run) lift() bool {
+	if r.result.Lifted || !r.liftAll() {
 		return false
 	}
-	r.trace("the duplicate is repaired on source %d", last.Stream)
-	for _, i := range r.errored {
-		r.start(i)
-	}
-	r.settled = time.Now()
+	r.trace("all limits are lifted")
+	r.result.Lifted = true
+	r.expecting = time.Now()
 	return true
 }
 
-// end ends all streams, so that no goroutine is left.
-func (r *run) end() {
-	r.count()
-	for _, s := range r.Streams {
-		s.Cancel()
+// liftAll lifts the limits of all streams, and starts those again that run.
+func (r *run) liftAll() (lifted bool) {
+	for _, table := range r.Tables {
+		lifted = lifted || r.refused[table.Name] != ""
+		table.Refuse = ""
 	}
-	for range maxSteps {
-		synctest.Wait()
-		if !slices.ContainsFunc(r.Streams, (*Stream).Running) {
-			return
+	for i, s := range r.Streams {
+		sr := r.runs[i]
+		if sr.stopPos != "" || sr.onDDL != binlogdatapb.OnDDLAction_IGNORE || sr.retained > 0 {
+			lifted = true
 		}
-		r.mu.Lock()
-		all := r.parked
-		r.parked = nil
-		r.mu.Unlock()
-		for _, p := range all {
-			close(p.goOn)
-		}
-		if len(all) == 0 {
-			time.Sleep(time.Second)
+		sr.onDDL, sr.retained = binlogdatapb.OnDDLAction_IGNORE, 0
+		if s.Running() {
+			r.stop(i)
+			r.start(i)
 		}
 	}
+	return lifted
 }

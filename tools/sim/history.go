@@ -17,9 +17,13 @@ limitations under the License.
 package sim
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+
+	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
 type (
@@ -27,16 +31,29 @@ type (
 	History struct {
 		Streams int
 		// Tables are the definitions of the tables, by name.
-		Tables  map[string]string
+		Tables map[string]string
+		Options
+		Actions []Action
+	}
+
+	// Options are how a history is run. The zero value is a plain merge.
+	Options struct {
 		Images  Images
 		Batches bool
 		// Blind and Opaque are those of Player.
 		Blind, Opaque bool
+		OnDDL         binlogdatapb.OnDDLAction
 		// Throttled has the throttler deny now and then.
 		Throttled bool
-		// Genuine is set if the sources end with a duplicate.
-		Genuine bool
-		Actions []Action
+		// LockErrors has statements fail now and then for locks that the model does
+		// not have.
+		LockErrors bool
+		// Stranger has a stream of other tables in the same engine, in Error.
+		Stranger bool
+		// Unasked has nobody who could ask the sources for their positions.
+		Unasked bool
+		// Retained bounds what a stream keeps, in bytes, if it is not zero.
+		Retained int
 	}
 
 	// Action is one thing that happens.
@@ -45,13 +62,15 @@ type (
 		// Stream is the source, or the stream, that it happens to.
 		Stream int
 		// SQL are the statements of a transaction on the source.
-		SQL []string
+		SQL []*SQL
 		// And are transactions on other sources which the application makes
 		// together with this one: the sources' union is valid before the first
 		// and after the last.
 		And []Action
 		// For is how long a sleep takes.
 		For time.Duration
+		// N is how many transactions ahead of its position a stream is to stop.
+		N int
 		// At has the scheduler wait with it, for a while, until a stream stands at
 		// this call.
 		At string
@@ -63,37 +82,60 @@ type (
 
 const (
 	Transaction Kind = "tx"
-	DDL         Kind = "ddl"
-	Stop        Kind = "stop"
-	Start       Kind = "start"
-	// Crash is the end of the whole process, which is started again.
-	Crash Kind = "crash"
+	// DDL and Other move the position of a source, and change nothing.
+	DDL   Kind = "ddl"
+	Other Kind = "other"
+	// Start and Stop are an operator's. StopAt starts a stream with a stop position.
+	Start  Kind = "start"
+	Stop   Kind = "stop"
+	StopAt Kind = "stop at"
+	// Come is a stream that is created only then. Go is one that is deleted once it
+	// is through; its source has no rows left.
+	Come Kind = "come"
+	Go   Kind = "go"
+	// Crash is the end of the whole process, which is started again. Outage is that
+	// of mysqld. Close closes the engine, and opens it again.
+	Crash  Kind = "crash"
+	Outage Kind = "outage"
+	Close  Kind = "close"
 	// Lose is the loss of the connection of one stream.
 	Lose  Kind = "lose"
 	Sleep Kind = "sleep"
+	// Sync waits until the target equals the union of the sources. Converge also
+	// has all streams run, and ExpectError waits until one has ended in Error.
+	Sync        Kind = "sync"
+	Converge    Kind = "expect converge"
+	ExpectError Kind = "expect error"
 )
 
-// schemas are what a history's tables are chosen from.
-var schemas = []map[string]string{
-	{"t": "(id bigint, uid bigint, val varchar(64), primary key(id), unique key uid_uk(uid))"},
-	{"t": "(id bigint, a bigint, b bigint, c bigint, val varchar(64), primary key(id), unique key ab(a,b), unique key c_uk(c))"},
-	{"t": "(id bigint, uid bigint, doc json, body blob, primary key(id), unique key uid_uk(uid))"},
-	{"t": "(p bigint, q bigint, uid bigint, val varchar(64), primary key(p,q), unique key uid_uk(uid))"},
-	{
-		"t":   "(id bigint, uid bigint, val varchar(64), primary key(id), unique key uid_uk(uid))",
-		"t_b": "(id bigint, u bigint, w bigint, doc json, primary key(id), unique key u_uk(u), unique key w_uk(w))",
-	},
+func (h *History) has(kind Kind) bool {
+	return slices.ContainsFunc(h.Actions, func(a Action) bool { return a.Kind == kind })
 }
 
-// Tables parses the definitions.
+// limited reports whether there is anything that may keep a conflict from being
+// resolved until an operator lifts it.
+func (h *History) limited() bool {
+	return h.Retained > 0 || h.OnDDL != binlogdatapb.OnDDLAction_IGNORE || h.has(StopAt) ||
+		slices.ContainsFunc(slices.Collect(maps.Values(h.Tables)), func(ddl string) bool { return strings.Contains(ddl, "foreign key") })
+}
+
+// genuine reports whether the sources come to hold a value twice.
+func (h *History) genuine() bool { return h.has(ExpectError) }
+
+// tables parses the definitions.
 func (h *History) tables() ([]*TableDef, error) {
 	var tables []*TableDef
 	for _, name := range slices.Sorted(maps.Keys(h.Tables)) {
 		table, err := ParseTable(name, h.Tables[name])
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("table %s: %w", name, err)
 		}
 		tables = append(tables, table)
 	}
 	return tables, nil
+}
+
+// parts are the transactions that an action consists of.
+func (a Action) parts() []Action {
+	return append([]Action{a}, a.And...)
 }

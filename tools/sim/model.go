@@ -24,53 +24,32 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
+
+	"vitess.io/vitess/go/mysql/sqlerror"
+	"vitess.io/vitess/go/sqltypes"
 )
 
 // This file is a model of the target's MySQL, as far as merge backoff can tell it
 // from a real one.
 
 type (
-	// Row has a value for each column of a table. Null is NULL.
-	Row []string
-
-	// TableDef is a table of the sources and of the target.
-	TableDef struct {
-		Name    string
-		Columns []ColumnDef
-		// Key are the columns of the primary key.
-		Key []int
-		// Unique are the other unique keys.
-		Unique []KeyDef
-		// Refuse is why rows of the table cannot be reordered; empty if they can.
-		Refuse string
-	}
-
-	ColumnDef struct {
-		Name string
-		// Blob values are left out of images that do not change them, with
-		// binlog_row_image=NOBLOB.
-		Blob bool
-		// JSON values change by differences, with PARTIAL_JSON: here a document
-		// is a text, and a difference is what is appended to it.
-		JSON bool
-	}
-
-	KeyDef struct {
-		Name    string
-		Columns []int
-	}
-
 	// Database is the target. Every statement is checked at once, row by row. A
 	// transaction locks the rows and the unique values that it touches.
 	Database struct {
 		// LockWait is how long a statement waits for a lock.
 		LockWait time.Duration
-		// Pause, if set, is called before a statement of a connection that waited for
-		// a lock goes on.
-		Pause func(id int32)
+		// Waiting, if set, is called, under the mutex, when a statement begins to
+		// wait for a lock, and Pause before it goes on.
+		Waiting func(tx *Tx)
+		Pause   func(id int32)
+		// Victim, if set, chooses which of the transactions that wait for each other
+		// is rolled back; if not, it is the one that closes the circle.
+		Victim func(circle []*Tx) *Tx
+		// Refuse, if set, is asked about each statement. Anything but 0 is the error
+		// that it fails with: one that MySQL has for reasons which are not modelled.
+		Refuse func(tx *Tx, sql string) sqlerror.ErrorCode
 		// Committed, if set, is called after each commit that changed anything, with
 		// the positions that it saved.
 		Committed func(tx *Tx, positions map[int32]string)
@@ -98,51 +77,7 @@ type (
 		Message   string
 		Heartbeat time.Time
 	}
-
-	lock struct {
-		exclusive *Tx
-		shared    map[*Tx]bool
-	}
-
-	// Tx is a transaction. nil values of its overlay are deletions.
-	Tx struct {
-		db      *Database
-		id      int32
-		rows    map[string]Row
-		entries map[string]string
-		streams map[int32]StreamRow
-		locks   map[string]bool
-		// wants and exclusive are the lock that it waits for.
-		wants     string
-		exclusive bool
-		ended     bool
-	}
-
-	statement struct {
-		text  string
-		table *TableDef
-		// delete or update the row with this primary key.
-		delete, update string
-		set            []assignment
-		insert         Row
-		// find the row with this unique value.
-		find string
-		// whole is set if all columns of that row are asked for.
-		whole bool
-		// stream is the row in _vt.vreplication to change.
-		stream int32
-		change func(*StreamRow)
-	}
-
-	assignment struct {
-		column int
-		value  string
-		diff   bool
-	}
 )
-
-// Null is the value NULL.
-const Null = "NULL"
 
 // NewDatabase returns a target that has these tables, empty.
 func NewDatabase(tables ...*TableDef) *Database {
@@ -162,33 +97,18 @@ func NewDatabase(tables ...*TableDef) *Database {
 	return db
 }
 
-// key returns the row's primary key, with the table's name.
-func (t *TableDef) key(row Row) string {
-	return t.Name + "(" + strings.Join(pick(row, t.Key), ",") + ")"
-}
-
-// entry returns the row's value in a unique key, or "" if one part of it is NULL.
-func (t *TableDef) entry(key KeyDef, row Row) string {
-	parts := pick(row, key.Columns)
-	if slices.Contains(parts, Null) {
-		return ""
-	}
-	return t.Name + "." + key.Name + "(" + strings.Join(parts, "-") + ")"
-}
-
-func pick(row Row, columns []int) []string {
-	parts := make([]string, len(columns))
-	for i, c := range columns {
-		parts[i] = row[c]
-	}
-	return parts
-}
-
 // Rows returns what is committed, by table and primary key.
 func (db *Database) Rows() map[string]Row {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return maps.Clone(db.rows)
+}
+
+// Difference tells how the committed rows differ from those wanted.
+func (db *Database) Difference(want map[string]Row) string {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return Difference(want, db.rows)
 }
 
 // Stream returns a stream's row.
@@ -209,7 +129,7 @@ func (db *Database) SetStream(id int32, row StreamRow) {
 func (db *Database) Wrong() []string {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	return slices.Clone(db.wrong)
+	return db.wrong
 }
 
 // Blame notes something that is wrong.
@@ -217,4 +137,78 @@ func (db *Database) Blame(format string, args ...any) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	db.wrong = append(db.wrong, fmt.Sprintf(format, args...))
+}
+
+// register keeps a statement under its text.
+func (db *Database) register(s statement) string {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.statements[s.text] = s
+	return s.text
+}
+
+// Do runs a statement of a connection by itself.
+func (db *Database) Do(id int32, sql string) error {
+	tx := db.Begin(id)
+	if _, err := db.Exec(tx, sql); err != nil {
+		tx.Rollback()
+		return err
+	}
+	tx.Commit()
+	return nil
+}
+
+// Exec runs a statement in a transaction. One that fails leaves nothing behind
+// but locks.
+func (db *Database) Exec(tx *Tx, sql string) (*sqltypes.Result, error) {
+	if db.Refuse != nil && !tx.ended {
+		if number := db.Refuse(tx, sql); number != 0 {
+			return nil, tx.refused(number, sql)
+		}
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	s, ok := db.statements[sql]
+	if !ok {
+		return nil, sqlerror.NewSQLErrorf(sqlerror.ERParseError, sqlerror.SSClientError, "cannot parse %s", sql)
+	}
+	if tx.ended {
+		// The server has rolled it back; a client that goes on is wrong.
+		db.wrong = append(db.wrong, "a statement in a transaction that was rolled back: "+sql)
+		return nil, sqlerror.NewSQLErrorf(sqlerror.ERUnknownError, sqlerror.SSUnknownSQLState, "transaction was rolled back")
+	}
+	tx.begin()
+	result, err := tx.run(s)
+	if err != nil {
+		tx.undo()
+		if sqlErr, ok := err.(*sqlerror.SQLError); ok {
+			sqlErr.Query = sql
+		}
+		return nil, err
+	}
+	return result, nil
+}
+
+// refused is a lock error. A deadlock rolls back all of the transaction.
+func (tx *Tx) refused(number sqlerror.ErrorCode, sql string) error {
+	err := errTimeout()
+	if number == sqlerror.ERLockDeadlock {
+		tx.Rollback()
+		err = errDeadlock()
+	}
+	err.Query = sql
+	return err
+}
+
+func errDeadlock() *sqlerror.SQLError {
+	return sqlerror.NewSQLErrorf(sqlerror.ERLockDeadlock, sqlerror.SSLockDeadlock, "Deadlock found when trying to get lock; try restarting transaction")
+}
+
+func errTimeout() *sqlerror.SQLError {
+	return sqlerror.NewSQLErrorf(sqlerror.ERLockWaitTimeout, sqlerror.SSUnknownSQLState, "Lock wait timeout exceeded; try restarting transaction")
+}
+
+// PlannedTables are the names of the target's tables.
+func (db *Database) PlannedTables() []string {
+	return slices.Sorted(maps.Keys(db.tables))
 }

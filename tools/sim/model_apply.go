@@ -69,34 +69,71 @@ func (p *Player) Apply(ctx context.Context, event *binlogdatapb.VEvent, mustSave
 		if table == nil {
 			return fmt.Errorf("unexpected event on table %s", event.RowEvent.TableName)
 		}
-		for _, change := range event.RowEvent.RowChanges {
-			statements, err := p.render(table.Plan.(*TableDef), change, false)
-			if err != nil {
-				return err
-			}
-			for _, sql := range statements {
-				if err := p.query(ctx, sql); err != nil {
-					return err
-				}
-			}
-		}
-	case binlogdatapb.VEventType_OTHER, binlogdatapb.VEventType_DDL:
-		if p.inTx {
-			return fmt.Errorf("internal error: vplayer is in a transaction on event: %v", event)
-		}
-		stopped, err := p.updatePos(ctx)
+		statements, err := p.statements(table.Plan.(*TableDef), event.RowEvent.RowChanges)
 		if err != nil {
 			return err
 		}
-		if stopped {
-			return io.EOF
+		for _, sql := range statements {
+			if err := p.query(ctx, sql); err != nil {
+				return err
+			}
 		}
+	case binlogdatapb.VEventType_OTHER, binlogdatapb.VEventType_DDL:
+		return p.applyOther(ctx, event)
 	case binlogdatapb.VEventType_HEARTBEAT:
 		if !p.inTx {
 			return p.recordHeartbeat()
 		}
 	}
 	return nil
+}
+
+func (p *Player) applyOther(ctx context.Context, event *binlogdatapb.VEvent) error {
+	if p.inTx {
+		return fmt.Errorf("internal error: vplayer is in a transaction on event: %v", event)
+	}
+	if event.Type == binlogdatapb.VEventType_DDL && p.OnDDL == binlogdatapb.OnDDLAction_EXEC && p.Execute != nil {
+		p.Execute(p.pos)
+	}
+	stopped, err := p.updatePos(ctx)
+	if err != nil {
+		return err
+	}
+	if event.Type == binlogdatapb.VEventType_DDL && p.OnDDL == binlogdatapb.OnDDLAction_STOP && !stopped {
+		stopped = true
+		if err := p.stop(ctx); err != nil {
+			return err
+		}
+	}
+	if stopped {
+		return io.EOF
+	}
+	return nil
+}
+
+// statements are those of a ROW event. Rows that are all inserted, or all deleted,
+// go into one where the player batches.
+func (p *Player) statements(def *TableDef, changes []*binlogdatapb.RowChange) (statements []string, err error) {
+	inserts, deletes := 0, 0
+	for _, change := range changes {
+		switch {
+		case change.Before == nil:
+			inserts++
+		case change.After == nil:
+			deletes++
+		}
+	}
+	if n := len(changes); p.batching && n > 1 && (inserts == n || deletes == n && len(def.Key) == 1) {
+		return p.renderBulk(def, changes), nil
+	}
+	for _, change := range changes {
+		more, err := p.render(def, change, false)
+		if err != nil {
+			return nil, err
+		}
+		statements = append(statements, more...)
+	}
+	return statements, nil
 }
 
 func (p *Player) recordHeartbeat() error {
@@ -126,11 +163,17 @@ func (p *Player) updatePos(ctx context.Context) (stopped bool, err error) {
 	if !p.stopReached() {
 		return false, nil
 	}
+	return true, p.stop(ctx)
+}
+
+// stop is setState, for a player that ends by itself.
+func (p *Player) stop(ctx context.Context) error {
 	if err := p.query(ctx, p.streamUpdate("state Stopped", func(row *StreamRow) { row.State = "Stopped" })); err != nil {
-		return false, err
+		return err
 	}
+	p.stopped = true
 	p.Hub.SetState(p.ID, binlogdatapb.VReplicationWorkflowState_Stopped)
-	return true, nil
+	return nil
 }
 
 func (p *Player) positionUpdate(pos string) string {
@@ -168,6 +211,7 @@ func (p *Player) query(ctx context.Context, sql string) error {
 		p.queuedSize += len(sql) + 1
 		return nil
 	case p.isolated:
+		p.sent = append(p.sent, sql)
 		_, err := p.DB.Exec(p.tx, sql)
 		return err
 	}

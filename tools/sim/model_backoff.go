@@ -38,7 +38,7 @@ func (p *Player) StopReached() bool { return p.stopReached() }
 
 func (p *Player) Mark() {
 	p.outside("Mark")
-	p.markedPos, p.markedUnsaved = p.pos, p.unsaved
+	p.markedPos, p.markedUnsaved, p.markedStopped = p.pos, p.unsaved, p.stopped
 }
 
 func (p *Player) Rollback() error {
@@ -50,6 +50,11 @@ func (p *Player) Rollback() error {
 	}
 	p.inTx, p.tx, p.queued, p.sent = false, nil, nil, nil
 	p.pos, p.unsaved = p.markedPos, p.markedUnsaved
+	if p.stopped != p.markedStopped {
+		// The transaction had reached the stop position.
+		p.stopped = p.markedStopped
+		p.Hub.SetState(p.ID, binlogdatapb.VReplicationWorkflowState_Running)
+	}
 	return nil
 }
 
@@ -93,6 +98,8 @@ func (p *Player) Exec(ctx context.Context, sql string) (*sqltypes.Result, error)
 	if p.batching {
 		return nil, p.query(ctx, sql)
 	}
+	// vplayer's own retry would run it again.
+	p.sent = append(p.sent, sql)
 	return p.DB.Exec(p.tx, sql)
 }
 
@@ -155,29 +162,9 @@ func (p *Player) Plan(event *binlogdatapb.FieldEvent) (*mergebackoff.Table, erro
 	return p.plan(event.TableName), nil
 }
 
-func (p *Player) SkipsDDL() bool { return !p.ExecutesDDL }
+func (p *Player) SkipsDDL() bool { return p.OnDDL == binlogdatapb.OnDDLAction_IGNORE }
 
 func (p *Player) StopsAt(gtid string) bool { return p.StopPos != "" && gtid >= p.StopPos }
-
-// plan is a new plan of a table, as each FIELD event makes one.
-func (p *Player) plan(name string) *mergebackoff.Table {
-	def := p.DB.tables[name]
-	table := &mergebackoff.Table{
-		Name: name, Columns: len(def.Columns), Key: def.Key, Plan: def, Refuse: def.Refuse,
-		Unique: []mergebackoff.UniqueKey{{Name: "PRIMARY", Columns: def.Key}},
-	}
-	for _, c := range def.Columns {
-		table.JSON = append(table.JSON, c.JSON)
-	}
-	for _, key := range def.Unique {
-		columns := key.Columns
-		if p.Opaque {
-			columns = nil
-		}
-		table.Unique = append(table.Unique, mergebackoff.UniqueKey{Name: key.Name, Columns: columns})
-	}
-	return table
-}
 
 func (p *Player) Blocked(block mergebackoff.Block) {
 	p.outside("Blocked")

@@ -51,8 +51,10 @@ type (
 		MaxBatch int
 		// StopPos ends the stream.
 		StopPos string
-		// ExecutesDDL has a DDL end a window.
-		ExecutesDDL bool
+		// OnDDL is what a DDL does to the stream, and Execute, if set, is called with
+		// the position of one that is executed.
+		OnDDL   binlogdatapb.OnDDLAction
+		Execute func(pos string)
 		// Blind has it not find out who holds a value, and Opaque not know which
 		// columns a unique key covers, as for an index on an expression.
 		Blind, Opaque bool
@@ -87,6 +89,8 @@ type (
 		pos, markedPos         string
 		unsaved, markedUnsaved *binlogdatapb.VEvent
 		timeLastSaved          time.Time
+		// stopped is set once the stream's row says so, by the player itself.
+		stopped, markedStopped bool
 	}
 
 	// Relay is the relay log of one run.
@@ -111,6 +115,12 @@ func (p *Player) Run(ctx context.Context) error {
 		}
 		p.inTx = false
 	}()
+	if p.stopReached() {
+		if err := p.stop(ctx); err != nil {
+			return err
+		}
+		return io.EOF
+	}
 	for {
 		if ctx.Err() != nil {
 			return ctx.Err()

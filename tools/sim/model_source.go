@@ -21,63 +21,34 @@ limitations under the License.
 package sim
 
 import (
-	"cmp"
-	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vreplication/mergebackoff"
-
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
-// This file is a model of the sources of a merge, and of the engine that runs
-// their streams.
+// This file is a model of the sources of a merge: what they hold, and what they
+// log.
 
 type (
-	// World is a merge: sources, their streams, and the target.
-	World struct {
-		DB      *Database
-		Hub     *mergebackoff.Hub
-		Tables  map[string]*TableDef
-		Streams []*Stream
-		// Prepare, if set, is called with each player before it runs.
-		Prepare func(*Player)
-		Config  mergebackoff.Config
-		// Off has players run without merge backoff.
-		Off bool
-		// Beat is how often an idle source sends a heartbeat, if at all.
-		Beat time.Duration
-		// Ended, if set, is called when a run has ended, before Done is closed.
-		Ended func(*Stream, error)
-	}
-
-	// Stream is a source, with the stream that applies it.
-	Stream struct {
-		ID     int32
-		World  *World
+	// Source is what a source holds, and all that it ever committed.
+	Source struct {
 		Images Images
 		// Log is all that the source ever committed.
 		Log []*Txn
-		// last is the position of the last of them.
-		last atomic.Pointer[string]
-		// Rows is the source's state, by primary key.
-		Rows map[string]Row
 
-		// Player is the run that is under way, or was the last.
-		Player *Player
-		// Done is closed when it has ended, with Err.
-		Done chan struct{}
-		Err  error
-		// Sent is how many of Log were sent to the run.
-		Sent   int
-		cancel context.CancelFunc
-		fields map[string]bool
+		id    int32
+		world *World
+		// last is the position of the last of Log.
+		last atomic.Pointer[string]
+		// rows are the rows by primary key, and taken the unique values by name,
+		// with the primary key of the row that has it.
+		rows  map[string]Row
+		taken map[string]string
 	}
 
 	// Txn is what a source commits at once.
@@ -95,63 +66,41 @@ type (
 		Table         *TableDef
 		Before, After Row
 	}
+
+	// tally counts how many sources have each row and each unique value.
+	tally struct {
+		counts map[string]int
+		// twice is how many of them more than one source has.
+		twice int
+	}
 )
 
-// NewWorld returns a merge of so many sources, all of whose streams are stopped.
-func NewWorld(streams int, tables ...*TableDef) *World {
-	w := &World{DB: NewDatabase(tables...), Hub: &mergebackoff.Hub{}, Tables: make(map[string]*TableDef)}
-	w.Hub.Sources = w
-	for _, table := range tables {
-		w.Tables[table.Name] = table
-	}
-	for i := range streams {
-		s := &Stream{ID: int32(i + 1), World: w, Rows: make(map[string]Row)}
-		w.Streams = append(w.Streams, s)
-		w.DB.SetStream(s.ID, StreamRow{State: "Stopped"})
-		w.Hub.Put(s.stream(binlogdatapb.VReplicationWorkflowState_Stopped))
-	}
-	return w
+func newSource(id int32, world *World) *Source {
+	return &Source{id: id, world: world, rows: make(map[string]Row), taken: make(map[string]string)}
 }
 
-func (s *Stream) stream(state binlogdatapb.VReplicationWorkflowState) mergebackoff.Stream {
-	return mergebackoff.Stream{
-		ID: s.ID, Workflow: "merge", State: state,
-		Source: &binlogdatapb.BinlogSource{
-			Keyspace: "ks", Shard: fmt.Sprintf("shard%d", s.ID),
-			Filter: &binlogdatapb.Filter{Rules: []*binlogdatapb.Rule{{Match: "/.*"}}},
-		},
+// Rows returns the source's rows by primary key.
+func (s *Source) Rows() map[string]Row { return s.rows }
+
+func (t *tally) add(name string) {
+	t.counts[name]++
+	if t.counts[name] == 2 {
+		t.twice++
 	}
 }
 
-// Position is what the source of a stream has committed up to now.
-func (w *World) Position(_ context.Context, stream mergebackoff.Stream) (string, error) {
-	s := w.Streams[stream.ID-1]
-	if last := s.last.Load(); last != nil {
-		return *last, nil
+func (t *tally) remove(name string) {
+	t.counts[name]--
+	switch t.counts[name] {
+	case 0:
+		delete(t.counts, name)
+	case 1:
+		t.twice--
 	}
-	return s.start(), nil
-}
-
-// AtLeast reports whether a position has reached another.
-func (w *World) AtLeast(position, other string) (bool, error) {
-	return position >= other, nil
-}
-
-// start is the position at which the source begins.
-func (s *Stream) start() string {
-	return fmt.Sprintf("%d-%06d", s.ID, 0)
-}
-
-// SetState notes a state in the stream's row and in the hub.
-func (s *Stream) SetState(state binlogdatapb.VReplicationWorkflowState) {
-	row := s.World.DB.Stream(s.ID)
-	row.State = state.String()
-	s.World.DB.SetStream(s.ID, row)
-	s.World.Hub.Put(s.stream(state))
 }
 
 // Commit commits a transaction on the source. Its changes are made one by one.
-func (s *Stream) Commit(sql string, rows ...RowDelta) *Txn {
+func (s *Source) Commit(sql string, rows ...RowDelta) *Txn {
 	for _, row := range rows {
 		s.apply(row)
 	}
@@ -159,13 +108,13 @@ func (s *Stream) Commit(sql string, rows ...RowDelta) *Txn {
 }
 
 // Other commits what only moves the position: an OTHER, or a DDL.
-func (s *Stream) Other(kind binlogdatapb.VEventType, sql string) *Txn {
+func (s *Source) Other(kind binlogdatapb.VEventType, sql string) *Txn {
 	return s.log(kind, sql, nil)
 }
 
-func (s *Stream) log(kind binlogdatapb.VEventType, sql string, rows []RowDelta) *Txn {
+func (s *Source) log(kind binlogdatapb.VEventType, sql string, rows []RowDelta) *Txn {
 	txn := &Txn{
-		GTID: fmt.Sprintf("%d-%06d", s.ID, len(s.Log)+1), Timestamp: time.Now().Unix(),
+		GTID: s.gtid(len(s.Log) + 1), Timestamp: time.Now().Unix(),
 		Rows: rows, Kind: kind, SQL: sql,
 	}
 	s.Log = append(s.Log, txn)
@@ -173,17 +122,11 @@ func (s *Stream) log(kind binlogdatapb.VEventType, sql string, rows []RowDelta) 
 	return txn
 }
 
-func (s *Stream) apply(row RowDelta) {
-	if row.Before != nil {
-		delete(s.Rows, row.Table.key(row.Before))
-	}
-	if row.After != nil {
-		s.Rows[row.Table.key(row.After)] = row.After
-	}
-}
+// gtid is the position of the source's nth transaction, counted from one.
+func (s *Source) gtid(n int) string { return fmt.Sprintf("%d-%06d", s.id, n) }
 
 // Index is how many transactions of the log a position covers.
-func (s *Stream) Index(pos string) int {
+func (s *Source) Index(pos string) int {
 	i, _ := slices.BinarySearchFunc(s.Log, pos, func(txn *Txn, pos string) int { return strings.Compare(txn.GTID, pos) })
 	if pos != "" && i < len(s.Log) {
 		i++
@@ -191,188 +134,169 @@ func (s *Stream) Index(pos string) int {
 	return i
 }
 
-// Events is what the source sends of a transaction.
-func (s *Stream) Events(txn *Txn) []*binlogdatapb.VEvent {
-	now := time.Now().UnixNano()
-	of := func(t binlogdatapb.VEventType) *binlogdatapb.VEvent {
-		return &binlogdatapb.VEvent{Type: t, Timestamp: txn.Timestamp, CurrentTime: now}
+// check reports a duplicate on the source itself.
+func (s *Source) check(delta RowDelta) error {
+	if delta.After == nil {
+		return nil
 	}
-	gtid := of(binlogdatapb.VEventType_GTID)
-	gtid.Gtid = txn.GTID
-	if txn.Kind != binlogdatapb.VEventType_COMMIT {
-		return []*binlogdatapb.VEvent{gtid, of(txn.Kind)}
+	table, key, own := delta.Table, delta.Table.key(delta.After), ""
+	if delta.Before != nil {
+		own = table.key(delta.Before)
 	}
-	events := []*binlogdatapb.VEvent{of(binlogdatapb.VEventType_BEGIN)}
-	var last *binlogdatapb.VEvent
-	for _, row := range txn.Rows {
-		if name := row.Table.Name; !s.fields[name] {
-			s.fields[name] = true
-			field := of(binlogdatapb.VEventType_FIELD)
-			field.FieldEvent = &binlogdatapb.FieldEvent{TableName: name}
-			events = append(events, field)
-			last = nil
-		}
-		change := s.Images.Change(row.Table, row.Before, row.After)
-		if last == nil || last.RowEvent.TableName != row.Table.Name {
-			last = of(binlogdatapb.VEventType_ROW)
-			last.RowEvent = &binlogdatapb.RowEvent{TableName: row.Table.Name}
-			events = append(events, last)
-		}
-		last.RowEvent.RowChanges = append(last.RowEvent.RowChanges, change)
+	if key != own && s.rows[key] != nil {
+		return fmt.Errorf("on source %d: %s", s.id-1, table.duplicate("PRIMARY", delta.After, table.Key))
 	}
-	return append(events, gtid, of(binlogdatapb.VEventType_COMMIT))
-}
-
-// Heartbeat is what an idle source sends.
-func Heartbeat() *binlogdatapb.VEvent {
-	now := time.Now()
-	return &binlogdatapb.VEvent{Type: binlogdatapb.VEventType_HEARTBEAT, Timestamp: now.Unix(), CurrentTime: now.UnixNano()}
-}
-
-// Start starts a run of the stream, at its saved position.
-func (s *Stream) Start() {
-	s.SetState(binlogdatapb.VReplicationWorkflowState_Running)
-	s.Restart()
-}
-
-// Restart is Start without a change of the state, as after an error.
-func (s *Stream) Restart() {
-	w := s.World
-	s.Player = &Player{DB: w.DB, ID: s.ID, Hub: w.Hub, MaxBatch: 1 << 20}
-	if w.Prepare != nil {
-		w.Prepare(s.Player)
-	}
-	config := w.Config
-	config.ID, config.Tables = s.ID, slices.Sorted(maps.Keys(w.Tables))
-	config.Position = cmp.Or(w.DB.Stream(s.ID).Pos, s.start())
-	if !w.Off {
-		s.Player.Backoff = mergebackoff.New(s.Player, w.Hub, config)
-	}
-	s.Sent = s.Index(w.DB.Stream(s.ID).Pos)
-	s.fields = make(map[string]bool)
-	s.Done, s.Err = make(chan struct{}), nil
-	var ctx context.Context
-	ctx, s.cancel = context.WithCancel(context.Background())
-	player, done := s.Player, s.Done
-	go func() {
-		err := player.Run(ctx)
-		if ctx.Err() != nil && err == nil {
-			err = io.EOF
-		}
-		s.Err = err
-		if w.Ended != nil {
-			w.Ended(s, err)
-		}
-		close(done)
-	}()
-	if w.Beat > 0 {
-		go player.beat(w.Beat, done)
-	}
-}
-
-func (p *Player) beat(every time.Duration, done <-chan struct{}) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-done:
-			return
-		case <-ticker.C:
-			p.Relay.Send(Heartbeat())
+	for i := range table.Unique {
+		unique := &table.Unique[i]
+		if entry := table.entry(unique, delta.After); entry != "" && s.taken[entry] != "" && s.taken[entry] != own {
+			return fmt.Errorf("on source %d: %s", s.id-1, table.duplicate(unique.Name, delta.After, unique.Columns))
 		}
 	}
+	return nil
 }
 
-// Running reports whether a run is under way.
-func (s *Stream) Running() bool {
-	if s.Done == nil {
-		return false
-	}
-	select {
-	case <-s.Done:
-		return false
-	default:
-		return true
-	}
+// apply makes a change, and undo takes it back.
+func (s *Source) apply(delta RowDelta) {
+	s.change(delta.Table, delta.Before, delta.After)
 }
 
-// Cancel asks the run to end.
-func (s *Stream) Cancel() {
-	if s.cancel != nil {
-		s.cancel()
-	}
+func (s *Source) undo(delta RowDelta) {
+	s.change(delta.Table, delta.After, delta.Before)
 }
 
-// Stop stops the stream and waits until it has ended.
-func (s *Stream) Stop() {
-	s.Cancel()
-	if s.Done != nil {
-		<-s.Done
-	}
-	s.SetState(binlogdatapb.VReplicationWorkflowState_Stopped)
-}
-
-// Send sends the run all that the source has committed, a transaction an item.
-func (s *Stream) Send() {
-	for ; s.Running() && s.Sent < len(s.Log); s.Sent++ {
-		s.Player.Relay.Send(s.Events(s.Log[s.Sent])...)
-	}
-}
-
-// Union is the rows of all sources, and whether they are unique: what tells of
-// the first that is not.
-func (w *World) Union() (union map[string]Row, duplicate string) {
-	union = make(map[string]Row)
-	taken := make(map[string]string)
-	for _, s := range w.Streams {
-		for key, row := range s.Rows {
-			if union[key] != nil {
-				duplicate = key
-			}
-			union[key] = row
-			for _, table := range w.Tables {
-				if !strings.HasPrefix(key, table.Name+"(") {
-					continue
-				}
-				for _, unique := range table.Unique {
-					entry := table.entry(unique, row)
-					if entry != "" && taken[entry] != "" {
-						duplicate = entry
-					}
-					taken[entry] = key
-				}
+func (s *Source) change(table *TableDef, before, after Row) {
+	count := s.world.tallied
+	if before != nil {
+		key := table.key(before)
+		delete(s.rows, key)
+		count.remove(key)
+		for i := range table.Unique {
+			if entry := table.entry(&table.Unique[i], before); entry != "" {
+				delete(s.taken, entry)
+				count.remove(entry)
 			}
 		}
 	}
-	return union, duplicate
+	if after != nil {
+		key := table.key(after)
+		s.rows[key] = after
+		count.add(key)
+		for i := range table.Unique {
+			if entry := table.entry(&table.Unique[i], after); entry != "" {
+				s.taken[entry] = key
+				count.add(entry)
+			}
+		}
+	}
 }
 
-// Converged tells what is missing for the target to equal the union of the
-// sources, with all positions at their ends; "" if nothing is.
-func (w *World) Converged() string {
-	union, _ := w.Union()
-	if difference := Difference(union, w.DB.Rows()); difference != "" {
-		return difference
-	}
-	for _, s := range w.Streams {
-		if pos := w.DB.Stream(s.ID).Pos; s.Index(pos) < len(s.Log) && len(s.Log[len(s.Log)-1].Rows) > 0 {
-			return fmt.Sprintf("stream %d is at %s of %s", s.ID, pos, s.Log[len(s.Log)-1].GTID)
+// SQL runs one transaction on the source. One that fails changes nothing.
+func (s *Source) SQL(texts ...string) (*Txn, error) {
+	var statements []*SQL
+	for _, text := range texts {
+		statement, err := ParseSQL(text)
+		if err != nil {
+			return nil, err
 		}
+		statements = append(statements, statement)
 	}
-	return ""
+	return s.Execute(statements)
 }
 
-// Difference tells the first difference of two sets of rows.
-func Difference(want, got map[string]Row) string {
-	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if !slices.Equal(want[key], got[key]) {
-			return fmt.Sprintf("%s is %v, not %v", key, got[key], want[key])
+// Execute is SQL for statements that were read.
+func (s *Source) Execute(statements []*SQL) (*Txn, error) {
+	var deltas []RowDelta
+	var texts []string
+	for _, statement := range statements {
+		more, err := s.run(statement)
+		deltas = append(deltas, more...)
+		if err != nil {
+			for _, delta := range slices.Backward(deltas) {
+				s.undo(delta)
+			}
+			return nil, err
+		}
+		texts = append(texts, statement.String())
+	}
+	return s.log(binlogdatapb.VEventType_COMMIT, strings.Join(texts, "; "), deltas), nil
+}
+
+// Revert takes the source's last transaction back.
+func (s *Source) Revert() {
+	last := s.Log[len(s.Log)-1]
+	for _, delta := range slices.Backward(last.Rows) {
+		s.undo(delta)
+	}
+	s.Log = s.Log[:len(s.Log)-1]
+	start := s.gtid(len(s.Log))
+	s.last.Store(&start)
+}
+
+// run runs a statement. The changes that it returns were made, also with an error.
+func (s *Source) run(statement *SQL) (deltas []RowDelta, err error) {
+	table, err := s.table(statement.Table)
+	if err != nil {
+		return nil, err
+	}
+	rows := []Row{nil}
+	if statement.Insert == nil {
+		if rows, err = s.where(table, statement.Where); err != nil {
+			return nil, err
+		}
+		if len(rows) == 0 {
+			return nil, fmt.Errorf("%s finds no row on source %d", statement, s.id-1)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(got)) {
-		if want[key] == nil {
-			return fmt.Sprintf("%s is %v, and should not be", key, got[key])
+	for _, before := range rows {
+		afters, err := statement.afters(table, before)
+		if err != nil {
+			return deltas, err
+		}
+		for _, after := range afters {
+			delta := RowDelta{Table: table, Before: before, After: after}
+			if err := s.check(delta); err != nil {
+				return deltas, err
+			}
+			s.apply(delta)
+			deltas = append(deltas, delta)
 		}
 	}
-	return ""
+	return deltas, nil
+}
+
+func (s *Source) table(name string) (*TableDef, error) {
+	// {n} is the source's table, wherever it is said.
+	if _, rest, ok := strings.Cut(name, "}"); ok && name[0] == '{' {
+		name = "t" + rest
+	}
+	if table := s.world.Tables[name]; table != nil {
+		return table, nil
+	}
+	return nil, fmt.Errorf("source %d has no table %s", s.id-1, name)
+}
+
+// where finds the rows of a condition, in the order of their keys.
+func (s *Source) where(table *TableDef, condition *expr) (rows []Row, err error) {
+	if key, ok := table.keyOf(condition); ok {
+		if row := s.rows[key]; row != nil {
+			return []Row{row}, nil
+		}
+		return nil, nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.rows)) {
+		if !strings.HasPrefix(key, table.Name+"(") {
+			continue
+		}
+		row := s.rows[key]
+		found := yes
+		if condition != nil {
+			if found, err = condition.eval(table, row); err != nil {
+				return nil, err
+			}
+		}
+		if found == yes {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
 }

@@ -22,7 +22,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"vitess.io/vitess/go/mysql/sqlerror"
@@ -31,232 +30,241 @@ import (
 
 // This file is how the model of MySQL runs a statement.
 
-// register keeps a statement under its text.
-func (db *Database) register(s statement) string {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.statements[s.text] = s
-	return s.text
-}
+type (
+	// statement is one that the model of vplayer has written. What is set in it says
+	// what it does.
+	statement struct {
+		text  string
+		table *TableDef
+		// update the row with this primary key, or delete the rows with these.
+		update  string
+		set     []assignment
+		deletes []string
+		inserts []Row
+		// find the row with this unique value, or primary key.
+		find string
+		// whole is set if all columns of that row are asked for.
+		whole bool
+		// stream is the row in _vt.vreplication to change.
+		stream int32
+		change func(*StreamRow)
+	}
 
-// Do runs a statement of a connection by itself.
-func (db *Database) Do(id int32, sql string) error {
-	tx := db.Begin(id)
-	if _, err := db.Exec(tx, sql); err != nil {
-		tx.Rollback()
-		return err
+	assignment struct {
+		column int
+		value  string
+		// diff is set if the value is a difference.
+		diff bool
 	}
-	tx.Commit()
-	return nil
-}
-
-// Exec runs a statement in a transaction.
-func (db *Database) Exec(tx *Tx, sql string) (*sqltypes.Result, error) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	s, ok := db.statements[sql]
-	if !ok {
-		return nil, sqlerror.NewSQLErrorf(sqlerror.ERParseError, sqlerror.SSClientError, "cannot parse %s", sql)
-	}
-	if tx.ended {
-		// The server has rolled it back; a client that goes on is wrong.
-		db.wrong = append(db.wrong, "a statement in a transaction that was rolled back: "+sql)
-		return nil, sqlerror.NewSQLErrorf(sqlerror.ERUnknownError, sqlerror.SSUnknownSQLState, "transaction was rolled back")
-	}
-	result, err := tx.run(s)
-	if err != nil {
-		if sqlErr, ok := err.(*sqlerror.SQLError); ok {
-			sqlErr.Query = sql
-		}
-		return nil, err
-	}
-	return result, nil
-}
+)
 
 func (tx *Tx) run(s statement) (*sqltypes.Result, error) {
+	affected := uint64(0)
 	switch {
 	case s.change != nil:
-		if err := tx.acquire(fmt.Sprintf("_vt.vreplication(%d)", s.stream), true); err != nil {
+		return tx.changeStream(s)
+	case s.find != "":
+		return tx.find(s), nil
+	case s.inserts != nil:
+		for _, row := range s.inserts {
+			if err := tx.insert(s.table, s.table.complete(row)); err != nil {
+				return nil, err
+			}
+			affected++
+		}
+	case s.deletes != nil:
+		for _, key := range s.deletes {
+			found, err := tx.delete(s.table, key)
+			if err != nil {
+				return nil, err
+			}
+			if !found {
+				tx.missed(s)
+				continue
+			}
+			affected++
+		}
+	default:
+		found, err := tx.update(s)
+		if err != nil {
 			return nil, err
 		}
-		row, ok := tx.streams[s.stream]
-		if !ok {
-			if row, ok = tx.db.streams[s.stream]; !ok {
-				return &sqltypes.Result{}, nil
-			}
+		if !found {
+			tx.missed(s)
+		} else {
+			affected = 1
 		}
-		s.change(&row)
-		tx.streams[s.stream] = row
-		return &sqltypes.Result{RowsAffected: 1}, nil
-	case s.find != "":
-		return tx.find(s)
-	case s.insert != nil:
-		return tx.insert(s.table, s.insert)
-	case s.delete != "":
-		return tx.delete(s)
-	default:
-		return tx.update(s)
 	}
+	return &sqltypes.Result{RowsAffected: affected}, nil
 }
 
-// row returns the row as the transaction sees it.
-func (tx *Tx) row(key string) Row {
-	if row, ok := tx.rows[key]; ok {
-		return row
+func (tx *Tx) changeStream(s statement) (*sqltypes.Result, error) {
+	if err := tx.acquire(fmt.Sprintf("_vt.vreplication(%d)", s.stream), true); err != nil {
+		return nil, err
 	}
-	return tx.db.rows[key]
-}
-
-func (tx *Tx) holder(entry string) string {
-	if key, ok := tx.entries[entry]; ok {
-		return key
+	row, ok := tx.streams[s.stream]
+	if !ok {
+		if row, ok = tx.db.streams[s.stream]; !ok {
+			return &sqltypes.Result{}, nil
+		}
 	}
-	return tx.db.entries[entry]
+	s.change(&row)
+	if tx.streams == nil {
+		tx.streams = make(map[int32]StreamRow)
+	}
+	tx.streams[s.stream] = row
+	return &sqltypes.Result{RowsAffected: 1}, nil
 }
 
 // find is a consistent read: it waits for nobody.
-func (tx *Tx) find(s statement) (*sqltypes.Result, error) {
+func (tx *Tx) find(s statement) *sqltypes.Result {
 	result := &sqltypes.Result{}
 	key := s.find
 	if tx.row(key) == nil {
 		key = tx.holder(s.find)
 	}
-	if row := tx.row(key); row != nil {
-		var values []sqltypes.Value
-		asked := pick(row, s.table.Key)
-		if s.whole {
-			asked = row
-		}
-		for _, value := range asked {
-			if s.whole && value == Null {
-				values = append(values, sqltypes.NULL)
-				continue
-			}
-			values = append(values, sqltypes.NewVarBinary(value))
-		}
-		result.Rows = append(result.Rows, values)
+	row := tx.row(key)
+	if row == nil {
+		return result
 	}
-	return result, nil
+	var values []sqltypes.Value
+	for i := range s.table.Columns {
+		c := &s.table.Columns[i]
+		switch {
+		case !s.whole:
+		case row[i] == Null, c.Generated != nil:
+			values = append(values, sqltypes.NULL)
+		default:
+			values = append(values, sqltypes.NewVarBinary(c.image(row[i])))
+		}
+	}
+	if !s.whole {
+		for _, i := range s.table.Key {
+			values = append(values, sqltypes.NewVarBinary(s.table.Columns[i].image(row[i])))
+		}
+	}
+	result.Rows = append(result.Rows, values)
+	return result
 }
 
-func (tx *Tx) insert(table *TableDef, row Row) (*sqltypes.Result, error) {
+func (tx *Tx) insert(table *TableDef, row Row) error {
 	key := table.key(row)
-	if err := tx.check(key, func() bool { return tx.row(key) != nil }, "PRIMARY", table, strings.Join(pick(row, table.Key), "-")); err != nil {
-		return nil, err
-	}
-	if err := tx.take(table, row, nil); err != nil {
-		return nil, err
-	}
-	tx.write(table, key, row)
-	return &sqltypes.Result{RowsAffected: 1}, nil
-}
-
-// take checks the unique values that a row is to have and did not have before.
-func (tx *Tx) take(table *TableDef, row, before Row) error {
-	for _, unique := range table.Unique {
-		entry := table.entry(unique, row)
-		if entry == "" || (before != nil && table.entry(unique, before) == entry) {
-			continue
-		}
-		if err := tx.check(entry, func() bool { return tx.holder(entry) != "" }, unique.Name, table, strings.Join(pick(row, unique.Columns), "-")); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// check locks a unique value that is about to be taken. If it is taken already,
-// a shared lock stays, as in InnoDB.
-func (tx *Tx) check(name string, taken func() bool, index string, table *TableDef, value string) error {
-	if err := tx.acquire(name, false); err != nil {
+	if err := tx.take(table, key, func() bool { return tx.row(key) != nil }, "PRIMARY", row, table.Key); err != nil {
 		return err
 	}
-	if taken() {
-		return sqlerror.NewSQLErrorf(sqlerror.ERDupEntry, sqlerror.SSConstraintViolation, "Duplicate entry '%s' for key '%s.%s'", value, table.Name, index)
-	}
-	return tx.acquire(name, true)
-}
-
-func (tx *Tx) delete(s statement) (*sqltypes.Result, error) {
-	row, err := tx.lockRow(s.delete)
-	if err != nil || row == nil {
-		tx.missed(s, err)
-		return &sqltypes.Result{}, err
-	}
-	if err := tx.give(s.table, row, nil); err != nil {
-		return nil, err
-	}
-	tx.write(s.table, s.delete, nil)
-	return &sqltypes.Result{RowsAffected: 1}, nil
-}
-
-// give locks the unique values that a row is about to lose.
-func (tx *Tx) give(table *TableDef, row, after Row) error {
-	for _, unique := range table.Unique {
-		entry := table.entry(unique, row)
-		if entry == "" || (after != nil && table.entry(unique, after) == entry) {
-			continue
-		}
-		if err := tx.acquire(entry, true); err != nil {
+	tx.setRow(key, row)
+	for i := range table.Unique {
+		if err := tx.takeEntry(table, &table.Unique[i], key, row); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (tx *Tx) update(s statement) (*sqltypes.Result, error) {
-	row, err := tx.lockRow(s.update)
-	if err != nil || row == nil {
-		tx.missed(s, err)
-		return &sqltypes.Result{}, err
+// takeEntry gives a unique value to a row.
+func (tx *Tx) takeEntry(table *TableDef, unique *KeyDef, key string, row Row) error {
+	entry := table.entry(unique, row)
+	if entry == "" {
+		return nil
 	}
-	after := slices.Clone(row)
-	for _, a := range s.set {
-		if a.diff {
-			after[a.column] += a.value
-		} else {
-			after[a.column] = a.value
+	if err := tx.take(table, entry, func() bool { return tx.holder(entry) != "" }, unique.Name, row, unique.Columns); err != nil {
+		return err
+	}
+	tx.setHolder(entry, key)
+	return nil
+}
+
+// take locks a value that is about to be taken. If it is taken already, a shared
+// lock stays, as in InnoDB.
+func (tx *Tx) take(table *TableDef, name string, taken func() bool, index string, row Row, columns []int) error {
+	l := tx.db.lock(name)
+	if taken() || l.exclusive != nil && l.exclusive != tx {
+		if err := tx.acquire(name, false); err != nil {
+			return err
 		}
 	}
-	if err := tx.take(s.table, after, row); err != nil {
-		return nil, err
+	if taken() {
+		return sqlerror.NewSQLErrorf(sqlerror.ERDupEntry, sqlerror.SSConstraintViolation, "%s", table.duplicate(index, row, columns))
 	}
-	if err := tx.give(s.table, row, after); err != nil {
-		return nil, err
-	}
-	tx.write(s.table, s.update, after)
-	return &sqltypes.Result{RowsAffected: 1}, nil
+	return tx.acquireImplicit(name)
 }
 
-func (tx *Tx) lockRow(key string) (Row, error) {
+func (tx *Tx) delete(table *TableDef, key string) (found bool, err error) {
 	if err := tx.acquire(key, true); err != nil {
-		return nil, err
+		return false, err
 	}
-	return tx.row(key), nil
+	row := tx.row(key)
+	if row == nil {
+		return false, nil
+	}
+	tx.setRow(key, nil)
+	for i := range table.Unique {
+		if err := tx.giveEntry(table, &table.Unique[i], row); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
-// missed notes a change of a row that is not there. MySQL says nothing.
-func (tx *Tx) missed(s statement, err error) {
-	if err == nil {
-		tx.db.wrong = append(tx.db.wrong, fmt.Sprintf("stream %d changes a row that is not there: %s", tx.id, s.text))
+// giveEntry takes a unique value away from the row that has it.
+func (tx *Tx) giveEntry(table *TableDef, unique *KeyDef, row Row) error {
+	entry := table.entry(unique, row)
+	if entry == "" {
+		return nil
 	}
+	if err := tx.acquireImplicit(entry); err != nil {
+		return err
+	}
+	tx.setHolder(entry, "")
+	return nil
 }
 
-func (tx *Tx) write(table *TableDef, key string, row Row) {
-	if before := tx.row(key); before != nil {
-		for _, unique := range table.Unique {
-			if entry := table.entry(unique, before); entry != "" {
-				tx.entries[entry] = ""
+func (tx *Tx) update(s statement) (found bool, err error) {
+	if err := tx.acquire(s.update, true); err != nil {
+		return false, err
+	}
+	row := tx.row(s.update)
+	if row == nil {
+		return false, nil
+	}
+	after := make(Row, len(row))
+	copy(after, row)
+	for _, a := range s.set {
+		after[a.column] = a.value
+		if a.diff {
+			if after[a.column], err = patched(row[a.column], a.value); err != nil {
+				return false, err
 			}
 		}
 	}
-	tx.rows[key] = row
-	if row == nil {
-		return
-	}
-	for _, unique := range table.Unique {
-		if entry := table.entry(unique, row); entry != "" {
-			tx.entries[entry] = key
+	after = s.table.complete(after)
+	tx.setRow(s.update, after)
+	// One index after the other, as InnoDB does it.
+	for i := range s.table.Unique {
+		unique := &s.table.Unique[i]
+		if s.table.entry(unique, row) == s.table.entry(unique, after) {
+			continue
+		}
+		if err := tx.giveEntry(s.table, unique, row); err != nil {
+			return false, err
+		}
+		if err := tx.takeEntry(s.table, unique, s.update, after); err != nil {
+			return false, err
 		}
 	}
+	return true, nil
+}
+
+// missed notes a change of a row that is not there. MySQL says nothing, and it is
+// wrong once it is committed: a leader may come too late for a stream that has left.
+func (tx *Tx) missed(s statement) {
+	tx.misses = append(tx.misses, fmt.Sprintf("stream %d changes a row that is not there: %s", tx.id, s.text))
+}
+
+// literalSQL writes a value as SQL.
+func literalSQL(value string) string {
+	if value == Null {
+		return "null"
+	}
+	return "'" + strings.ReplaceAll(value, "'", "''") + "'"
 }

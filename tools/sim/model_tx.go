@@ -20,26 +20,56 @@ limitations under the License.
 
 package sim
 
-import (
-	"maps"
-	"time"
+import "maps"
 
-	"vitess.io/vitess/go/mysql/sqlerror"
+// This file is a transaction of the model of MySQL.
+
+type (
+	// Tx is a transaction. What it has written is an overlay of what is committed,
+	// whose nil rows and empty holders are deletions.
+	Tx struct {
+		db      *Database
+		id      int32
+		rows    map[string]Row
+		entries map[string]string
+		streams map[int32]StreamRow
+		held    []*lock
+		// waits is the lock that it waits for.
+		waits *request
+		// killed is set once it was rolled back to end a deadlock.
+		killed bool
+		ended  bool
+		// misses are the changes that found no row.
+		misses []string
+
+		// journal has what the statement under way has overwritten, and implicit
+		// the locks that go with what it has written.
+		journal  []overwritten
+		implicit []*lock
+	}
+
+	overwritten struct {
+		isEntry     bool
+		key, holder string
+		row         Row
+		present     bool
+	}
 )
-
-// This file is a transaction of the model of MySQL: what it writes, and its locks.
 
 // Begin opens a transaction of a stream's connection.
 func (db *Database) Begin(id int32) *Tx {
-	return &Tx{
-		db: db, id: id,
-		rows: make(map[string]Row), entries: make(map[string]string),
-		streams: make(map[int32]StreamRow), locks: make(map[string]bool),
-	}
+	return &Tx{db: db, id: id}
 }
 
 // ID returns the stream whose connection it is.
 func (tx *Tx) ID() int32 { return tx.id }
+
+// Ended reports whether the transaction was committed or rolled back.
+func (tx *Tx) Ended() bool {
+	tx.db.mu.Lock()
+	defer tx.db.mu.Unlock()
+	return tx.ended
+}
 
 // positions returns the positions that the transaction saves, by stream.
 func (tx *Tx) positions() map[int32]string {
@@ -77,6 +107,7 @@ func (tx *Tx) Commit() {
 		}
 	}
 	maps.Copy(db.streams, tx.streams)
+	db.wrong = append(db.wrong, tx.misses...)
 	tx.end()
 	db.mu.Unlock()
 	if db.Committed != nil && len(tx.rows)+len(positions) > 0 {
@@ -91,112 +122,69 @@ func (tx *Tx) Rollback() {
 	tx.end()
 }
 
-// end releases the transaction's locks. It needs the mutex.
-func (tx *Tx) end() {
-	if tx.ended {
-		return
+// row returns the row as the transaction sees it.
+func (tx *Tx) row(key string) Row {
+	if row, ok := tx.rows[key]; ok {
+		return row
 	}
-	tx.ended = true
-	for name := range tx.locks {
-		l := tx.db.locks[name]
-		delete(l.shared, tx)
+	return tx.db.rows[key]
+}
+
+func (tx *Tx) holder(entry string) string {
+	if key, ok := tx.entries[entry]; ok {
+		return key
+	}
+	return tx.db.entries[entry]
+}
+
+func (tx *Tx) setRow(key string, row Row) {
+	if tx.rows == nil {
+		tx.rows = make(map[string]Row)
+	}
+	before, present := tx.rows[key]
+	tx.journal = append(tx.journal, overwritten{key: key, row: before, present: present})
+	tx.rows[key] = row
+}
+
+func (tx *Tx) setHolder(entry, key string) {
+	if tx.entries == nil {
+		tx.entries = make(map[string]string)
+	}
+	before, present := tx.entries[entry]
+	tx.journal = append(tx.journal, overwritten{isEntry: true, key: entry, holder: before, present: present})
+	tx.entries[entry] = key
+}
+
+// begin begins a statement, and undo undoes it.
+func (tx *Tx) begin() {
+	tx.journal, tx.implicit = tx.journal[:0], tx.implicit[:0]
+}
+
+func (tx *Tx) undo() {
+	for i := len(tx.journal) - 1; i >= 0; i-- {
+		switch o := tx.journal[i]; {
+		case o.isEntry && o.present:
+			tx.entries[o.key] = o.holder
+		case o.isEntry:
+			delete(tx.entries, o.key)
+		case o.present:
+			tx.rows[o.key] = o.row
+		default:
+			delete(tx.rows, o.key)
+		}
+	}
+	// The locks that go with what was written, without an entry of their own, go
+	// with it.
+	released := false
+	for _, l := range tx.implicit {
 		if l.exclusive == tx {
 			l.exclusive = nil
+			l.releases++
+			released = true
 		}
 	}
-	close(tx.db.released)
-	tx.db.released = make(chan struct{})
-}
-
-// Waits reports whether the transaction waits for a lock, or has none.
-func (tx *Tx) Waits() bool {
-	tx.db.mu.Lock()
-	defer tx.db.mu.Unlock()
-	return tx.ended || tx.wants != "" || len(tx.locks) == 0
-}
-
-// acquire takes a lock, and waits for it if it has to. It needs the mutex, and
-// lets go of it while it waits.
-func (tx *Tx) acquire(name string, exclusive bool) error {
-	db := tx.db
-	var timeout <-chan time.Time
-	for {
-		l := db.locks[name]
-		if l == nil {
-			l = &lock{shared: make(map[*Tx]bool)}
-			db.locks[name] = l
-		}
-		if len(l.blockers(tx, exclusive)) == 0 {
-			tx.wants = ""
-			tx.locks[name] = true
-			if exclusive {
-				l.exclusive = tx
-			} else {
-				l.shared[tx] = true
-			}
-			return nil
-		}
-		tx.wants, tx.exclusive = name, exclusive
-		if db.waitsFor(tx, tx, make(map[*Tx]bool)) {
-			tx.wants = ""
-			tx.end()
-			return sqlerror.NewSQLErrorf(sqlerror.ERLockDeadlock, sqlerror.SSLockDeadlock, "Deadlock found when trying to get lock; try restarting transaction")
-		}
-		if timeout == nil {
-			timer := time.NewTimer(db.LockWait)
-			defer timer.Stop()
-			timeout = timer.C
-		}
-		released, timedOut := db.released, false
-		db.mu.Unlock()
-		select {
-		case <-released:
-		case <-timeout:
-			select {
-			case <-released:
-			default:
-				timedOut = true
-			}
-		}
-		if db.Pause != nil {
-			db.Pause(tx.id)
-		}
-		db.mu.Lock()
-		if tx.ended {
-			return sqlerror.NewSQLErrorf(sqlerror.CRServerLost, sqlerror.SSUnknownSQLState, "Lost connection to MySQL server during query")
-		}
-		if timedOut {
-			tx.wants = ""
-			return sqlerror.NewSQLErrorf(sqlerror.ERLockWaitTimeout, sqlerror.SSUnknownSQLState, "Lock wait timeout exceeded; try restarting transaction")
-		}
+	tx.begin()
+	if released {
+		tx.db.wake()
 	}
-}
-
-// blockers are the other transactions whose locks exclude this one.
-func (l *lock) blockers(tx *Tx, exclusive bool) (txs []*Tx) {
-	if l.exclusive != nil && l.exclusive != tx {
-		txs = append(txs, l.exclusive)
-	}
-	if exclusive {
-		for other := range l.shared {
-			if other != tx {
-				txs = append(txs, other)
-			}
-		}
-	}
-	return txs
-}
-
-// waitsFor reports whether a transaction waits, over others, for target.
-func (db *Database) waitsFor(tx, target *Tx, seen map[*Tx]bool) bool {
-	if tx.wants == "" || seen[tx] {
-		return false
-	}
-	seen[tx] = true
-	for _, other := range db.locks[tx.wants].blockers(tx, tx.exclusive) {
-		if other == target || db.waitsFor(other, target, seen) {
-			return true
-		}
-	}
-	return false
 }

@@ -30,11 +30,13 @@ import (
 type (
 	// Summary adds up the results of many runs.
 	Summary struct {
-		Runs, Steps int
-		Conflicts   int64
-		Resolutions map[mergebackoff.Resolution]int64
-		// Slowest is the longest that a run took, in virtual time, from the last
-		// action to the end, and SlowestSeed its seed.
+		Runs, Steps      int
+		Conflicts        int64
+		Errors, Remedied int
+		Lifted           int
+		Resolutions      map[mergebackoff.Resolution]int64
+		// Slowest is the longest that a run took, in virtual time, to do what was
+		// expected, and SlowestSeed its seed.
 		Slowest     time.Duration
 		SlowestSeed uint64
 	}
@@ -43,6 +45,7 @@ type (
 	Failure struct {
 		Seed    uint64
 		History *History
+		How     How
 		What    string
 	}
 )
@@ -53,23 +56,33 @@ func (s *Summary) Try(t *testing.T, seed uint64, genuine bool) *Failure {
 	if err != nil {
 		return &Failure{Seed: seed, History: &History{}, What: err.Error()}
 	}
-	result := Run(t, h, seed, false)
+	how := How{Seed: seed}
+	if result := s.Add(Run(t, h, how), seed); result.Failure != "" {
+		return &Failure{Seed: seed, History: h, How: how, What: result.Failure}
+	}
+	return nil
+}
+
+// Add adds a result.
+func (s *Summary) Add(result *Result, seed uint64) *Result {
 	s.Runs++
 	s.Steps += result.Steps
 	s.Conflicts += result.Conflicts
+	s.Errors += result.Errors
+	s.Remedied += result.Remedied
+	if result.Lifted {
+		s.Lifted++
+	}
 	if s.Resolutions == nil {
 		s.Resolutions = make(map[mergebackoff.Resolution]int64)
 	}
 	for resolution, n := range result.Resolutions {
 		s.Resolutions[resolution] += n
 	}
-	if result.Last > s.Slowest {
-		s.Slowest, s.SlowestSeed = result.Last, seed
+	if result.Longest > s.Slowest {
+		s.Slowest, s.SlowestSeed = result.Longest, seed
 	}
-	if result.Failure != "" {
-		return &Failure{Seed: seed, History: h, What: result.Failure}
-	}
-	return nil
+	return result
 }
 
 func (s *Summary) String() string {
@@ -78,15 +91,25 @@ func (s *Summary) String() string {
 	for _, resolution := range slices.Sorted(maps.Keys(s.Resolutions)) {
 		fmt.Fprintf(&b, ", %s %d", resolution, s.Resolutions[resolution])
 	}
-	fmt.Fprintf(&b, "; the slowest took %v (seed %d)", s.Slowest, s.SlowestSeed)
+	fmt.Fprintf(&b, "; %d ended in Error, %d of them for a limit; %d stood at limits until those were lifted; the slowest took %v (seed %d)", s.Errors, s.Remedied, s.Lifted, s.Slowest, s.SlowestSeed)
 	return b.String()
 }
 
 // Report shrinks the failure, and tells it as a scenario, with what the scheduler
 // did.
 func (f *Failure) Report(t *testing.T) string {
-	h, seed := Shrink(t, f.History, f.Seed, 4000)
-	result := Run(t, h, seed, true)
-	return fmt.Sprintf("seed %d: %s\nshrunk, with scheduler seed %d: %s\n\n%s\n%s\n",
-		f.Seed, f.What, seed, result.Failure, h.Scenario(), strings.Join(result.Trace, "\n"))
+	h, how := Shrink(t, f.History, f.How, f.What, 4000)
+	how.Trace = true
+	result := Run(t, h, how)
+	return fmt.Sprintf("seed %d: %s\nshrunk: %s\n\n%s\n%s\n", f.Seed, f.What, result.Failure, h.Scenario(how.Seed), strings.Join(middleOut(result.Trace), "\n"))
+}
+
+// middleOut cuts the middle out of a long trace.
+func middleOut(trace []string) []string {
+	const most = 150
+	if len(trace) <= 2*most {
+		return trace
+	}
+	cut := fmt.Sprintf("          ... %d lines ...", len(trace)-2*most)
+	return slices.Concat(trace[:most], []string{cut}, trace[len(trace)-most:])
 }

@@ -37,24 +37,45 @@ type (
 		Failure string
 		// Steps is how many decisions the scheduler took.
 		Steps int
-		// Took is the virtual time of the run, and Last that from the last action
-		// to the end.
-		Took, Last time.Duration
+		// Took is the virtual time of the run, and Longest the longest that it took
+		// to do what was expected.
+		Took, Longest time.Duration
 		// Resolutions counts how conflicts were resolved.
 		Resolutions map[mergebackoff.Resolution]int64
 		Conflicts   int64
+		// Errors counts streams that ended in Error, and Remedied those of them that
+		// needed no more than a limit to be lifted. Lifted is set if streams stood for
+		// ever, each at a limit, until those were.
+		Errors, Remedied int
+		Lifted           bool
+		// Struck are the calls at which a stream stood when the fault came that was
+		// asked for.
+		Struck []string
 		// Trace is what the scheduler did, if it was asked for.
 		Trace []string
+	}
+
+	// How is how a history is run.
+	How struct {
+		// Seed decides about everything that is left open. The same seed gives the
+		// same run.
+		Seed uint64
+		// Trace has the result tell what the scheduler did.
+		Trace bool
+		// Fault, if set, comes in front of one step.
+		Fault *Fault
+		// standing, if set, gets who stands where at each step.
+		standing *[][]parked
 	}
 
 	// run is one run of a history.
 	run struct {
 		*World
 		history *History
+		how     How
 		rng     *rand.Rand
 		result  *Result
 		begun   time.Time
-		traced  bool
 
 		mu     sync.Mutex
 		parked []*parked
@@ -62,35 +83,24 @@ type (
 		woke chan struct{}
 
 		next int
-		// waited counts the decisions for which an action waited for a COMMIT.
+		// waited counts the decisions for which an action waited for its moment.
 		waited int
-		// at and rows are the position of each stream, by how much of its source's
-		// log it covers, and the source's rows there.
-		at   []int
-		rows []map[string]Row
-		runs []*streamRun
-		// beat is when the idle sources sent heartbeats last.
-		beat time.Time
-		// settled is when the last action was done.
-		settled time.Time
+		// expecting is when the next action, if it is one that waits, began to.
+		expecting time.Time
 		// done is when the target was first seen to be what it should be.
-		done   time.Time
-		failed string
-		// errored are the streams that ended in Error.
-		errored  []int
-		repaired bool
-	}
+		done time.Time
 
-	// streamRun is what the engine knows of a stream.
-	streamRun struct {
-		started bool
-		out     []*binlogdatapb.VEvent
-		player  *Player
-		// restart is when a run that ended with an error is started again.
-		restart time.Time
-		// lose is set if the connection is to break at the next call, and done
-		// whether a COMMIT goes through all the same.
-		lose, done bool
+		progress *progress
+		runs     []*streamRun
+		// beat is when the idle sources sent heartbeats last.
+		beat   time.Time
+		failed string
+		// lockErrors is how many lock errors may still come.
+		lockErrors int
+		// refused are the tables whose changes cannot be folded, and why.
+		refused map[string]string
+		// twice has the errors that are right: of values that two sources have held.
+		twice map[string]bool
 	}
 
 	// parked is a stream that stands at a call.
@@ -102,16 +112,19 @@ type (
 )
 
 const (
-	// maxSteps and maxTime bound a run.
-	maxSteps = 200_000
+	// maxSteps and maxTime bound a run, and what is expected in it.
+	maxSteps = 500_000
 	maxTime  = 3 * time.Minute
-	// controllerDelay is how long the controller waits before it starts a stream
-	// again that ended with an error.
-	controllerDelay = 5 * time.Second
+	// liftTime is for how long an operator watches streams that stand at limits.
+	liftTime = time.Minute
+	// momentSteps is for how many decisions an action waits for its moment.
+	momentSteps = 80
+	// quiet is how long a target has to stay as it should be.
+	quiet = 2 * time.Second
 )
 
-// Run runs a history. The same seed gives the same run.
-func Run(t *testing.T, h *History, seed uint64, trace bool) *Result {
+// Run runs a history.
+func Run(t *testing.T, h *History, how How) *Result {
 	result := &Result{}
 	synctest.Test(t, func(*testing.T) {
 		tables, err := h.tables()
@@ -120,14 +133,12 @@ func Run(t *testing.T, h *History, seed uint64, trace bool) *Result {
 			return
 		}
 		r := &run{
-			World: NewWorld(h.Streams, tables...), history: h, result: result, traced: trace,
-			rng: rand.New(rand.NewPCG(seed, 2)), woke: make(chan struct{}, 1),
+			World: NewWorld(h.Streams, tables...), history: h, how: how, result: result,
+			rng: rand.New(rand.NewPCG(how.Seed, 2)), woke: make(chan struct{}, 1),
 			begun: time.Now(), beat: time.Now(),
+			progress: newProgress(h.Streams), twice: make(map[string]bool),
 		}
 		r.prepare()
-		if len(h.Actions) == 0 {
-			r.settle()
-		}
 		r.loop()
 		r.end()
 		result.Failure = r.failed
@@ -137,30 +148,75 @@ func Run(t *testing.T, h *History, seed uint64, trace bool) *Result {
 }
 
 func (r *run) prepare() {
-	r.Prepare = func(p *Player) {
-		r.Config.Jitter = rand.New(rand.NewPCG(r.rng.Uint64(), 3)).Float64
-		p.Batches, p.Blind, p.Opaque = r.history.Batches, r.history.Blind, r.history.Opaque
-		if r.history.Throttled {
-			p.Throttle = func() bool {
-				denied := r.rng.IntN(8) == 0
-				if denied {
-					time.Sleep(250 * time.Millisecond)
-					r.park(p.ID, "after the throttler")
-				}
-				return denied
-			}
-		}
-		p.MaxBatch = 100 + r.rng.IntN(400)
-		p.Enter = func(call string) (error, bool) { return r.enter(p, call) }
+	o := r.history.Options
+	r.Prepare = r.preparePlayer
+	r.refused = make(map[string]string)
+	for _, table := range r.Tables {
+		r.refused[table.Name] = table.Refuse
 	}
+	r.Hub.Sources = r.sources()
 	r.DB.Pause = func(id int32) { r.park(id, "after a lock") }
+	r.DB.Victim = func(circle []*Tx) *Tx { return circle[r.rng.IntN(len(circle))] }
 	r.DB.Committed = r.committed
-	for _, s := range r.Streams {
-		s.Images = r.history.Images
-		r.at = append(r.at, 0)
-		r.rows = append(r.rows, make(map[string]Row))
-		r.runs = append(r.runs, &streamRun{})
+	if o.LockErrors {
+		r.lockErrors = 1 + r.rng.IntN(5)
+		r.DB.Refuse = r.refuse
 	}
+	for i, s := range r.Streams {
+		s.Images = o.Images
+		sr := &streamRun{onDDL: o.OnDDL, retained: o.Retained}
+		r.runs = append(r.runs, sr)
+		if slices.ContainsFunc(r.history.Actions, func(a Action) bool { return a.Kind == Come && a.Stream == i }) {
+			sr.absent = true
+			r.Hub.Remove(s.ID)
+		}
+	}
+	r.addStranger()
+}
+
+// addStranger adds a stream that writes none of the tables.
+func (r *run) addStranger() {
+	if !r.history.Stranger {
+		return
+	}
+	r.Hub.Put(mergebackoff.Stream{
+		ID: strangerID, Workflow: "other", State: binlogdatapb.VReplicationWorkflowState_Error,
+		Source: &binlogdatapb.BinlogSource{
+			Keyspace: "other", Shard: "0",
+			Filter: &binlogdatapb.Filter{Rules: []*binlogdatapb.Rule{{Match: "elsewhere"}}},
+		},
+	})
+}
+
+const strangerID = 99
+
+// sources are those of the world, or nobody where none can be asked.
+func (r *run) sources() mergebackoff.Sources {
+	if r.history.Unasked {
+		return nil
+	}
+	return r.World
+}
+
+func (r *run) preparePlayer(p *Player) {
+	o := r.history.Options
+	r.Config.Jitter = rand.New(rand.NewPCG(r.rng.Uint64(), 3)).Float64
+	p.Batches, p.Blind, p.Opaque = o.Batches, o.Blind, o.Opaque
+	p.MaxBatch = 100 + r.rng.IntN(400)
+	sr := r.runs[p.ID-1]
+	p.OnDDL, p.StopPos = sr.onDDL, sr.stopPos
+	p.Execute = func(pos string) { r.executes(p, pos) }
+	if o.Throttled {
+		p.Throttle = func() bool {
+			denied := r.rng.IntN(8) == 0
+			if denied {
+				time.Sleep(250 * time.Millisecond)
+				r.park(p.ID, "after the throttler")
+			}
+			return denied
+		}
+	}
+	p.Enter = func(call string) (error, bool) { return r.enter(p, call) }
 }
 
 func (r *run) fail(format string, args ...any) {
@@ -171,7 +227,7 @@ func (r *run) fail(format string, args ...any) {
 }
 
 func (r *run) trace(format string, args ...any) {
-	if r.traced {
+	if r.how.Trace {
 		r.result.Trace = append(r.result.Trace, fmt.Sprintf("%9.3f ", time.Since(r.begun).Seconds())+fmt.Sprintf(format, args...))
 	}
 }
@@ -180,7 +236,11 @@ func (r *run) trace(format string, args ...any) {
 func (r *run) enter(p *Player, call string) (err error, done bool) {
 	r.park(p.ID, call)
 	sr := r.runs[p.ID-1]
-	if sr.player == p && sr.lose {
+	if sr.player != p {
+		return nil, false
+	}
+	sr.watch(r, call)
+	if sr.lose {
 		sr.lose = false
 		r.trace("stream %d loses its connection at %s (done: %v)", p.ID-1, call, sr.done)
 		return errLost, sr.done && call == "COMMIT"
@@ -201,30 +261,66 @@ func (r *run) park(id int32, call string) {
 	<-p.goOn
 }
 
+// goOn lets the ith of those that stand go on. It needs the mutex, and lets go of
+// it.
+func (r *run) goOn(i int) {
+	p := r.parked[i]
+	r.parked = slices.Delete(r.parked, i, i+1)
+	r.mu.Unlock()
+	r.trace("stream %d: %s", p.id-1, p.call)
+	close(p.goOn)
+}
+
 // loop is the scheduler.
 func (r *run) loop() {
 	for r.failed == "" {
 		synctest.Wait()
 		r.check()
-		if r.finished() {
+		if r.failed != "" || r.next == len(r.history.Actions) {
 			return
+		}
+		if r.how.standing != nil {
+			r.noteStanding()
+		}
+		if fault := r.how.Fault; fault != nil && fault.Step == r.result.Steps {
+			r.strike(fault)
+			if r.failed != "" {
+				return
+			}
 		}
 		r.result.Steps++
 		if r.result.Steps > maxSteps {
 			r.fail("stuck: no end after %d steps", r.result.Steps)
 			return
 		}
-		since := r.settled
-		if since.IsZero() {
-			since = r.begun.Add(time.Hour)
-		}
-		if time.Since(since) > maxTime {
+		if !r.expecting.IsZero() && time.Since(r.expecting) > r.patience() {
+			if r.lift() {
+				continue
+			}
 			r.fail("stuck: %s", r.stuck())
 			return
 		}
 		r.manage()
 		r.step()
 	}
+}
+
+// patience is for how long to wait for what is expected.
+func (r *run) patience() time.Duration {
+	if r.history.limited() && !r.result.Lifted {
+		return liftTime
+	}
+	return maxTime
+}
+
+func (r *run) noteStanding() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []parked
+	for _, p := range r.parked {
+		all = append(all, *p)
+	}
+	*r.how.standing = append(*r.how.standing, all)
 }
 
 // step takes one decision.
@@ -234,11 +330,7 @@ func (r *run) step() {
 	n := len(r.parked)
 	r.mu.Unlock()
 	deliverable := r.deliverable()
-	acts := r.next < len(r.history.Actions)
-	if acts && r.history.Actions[r.next].At != "" && r.waited < patience && r.standingAt(r.history.Actions[r.next].At) == 0 {
-		r.waited++
-		acts = false
-	}
+	acts := r.mayAct()
 	choice := r.rng.IntN(100)
 	switch {
 	case acts && (choice < 8 || r.waited > 0 || n == 0 && len(deliverable) == 0 && choice < 50):
@@ -247,56 +339,25 @@ func (r *run) step() {
 		r.deliver(deliverable[r.rng.IntN(len(deliverable))])
 	case n > 0 && choice < 97:
 		r.mu.Lock()
-		i := r.rng.IntN(n)
-		p := r.parked[i]
-		r.parked = slices.Delete(r.parked, i, i+1)
-		r.mu.Unlock()
-		r.trace("stream %d: %s", p.id-1, p.call)
-		close(p.goOn)
+		r.goOn(r.rng.IntN(n))
 	case n > 0:
 		// A call takes its time.
 		time.Sleep(time.Duration(1+r.rng.IntN(20)) * time.Millisecond)
 	default:
-		// Nobody has anything to do: time passes until somebody has.
-		select {
-		case <-r.woke:
-		default:
-		}
-		timer := time.NewTimer(time.Duration(1+r.rng.IntN(500)) * time.Millisecond)
-		select {
-		case <-r.woke:
-		case <-timer.C:
-		}
-		timer.Stop()
+		r.idle()
 	}
 }
 
-// patience is for how many decisions an action waits for its moment.
-const patience = 80
-
-// standingAt returns a stream that stands at a call, by its id, or 0.
-func (r *run) standingAt(call string) int32 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range r.parked {
-		if p.call == call {
-			return p.id
-		}
+// idle lets time pass until somebody has anything to do.
+func (r *run) idle() {
+	select {
+	case <-r.woke:
+	default:
 	}
-	return 0
-}
-
-// waitingBeside returns a stream that stands at no call while another commits for
-// several, so that it may well be one of those; otherwise the given one.
-func (r *run) waitingBeside(i int) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for k := range r.Streams {
-		other := (i + k) % len(r.Streams)
-		s := r.Streams[other]
-		if s.Running() && !s.Player.Fetching.Load() && !slices.ContainsFunc(r.parked, func(p *parked) bool { return p.id == s.ID }) {
-			return other
-		}
+	timer := time.NewTimer(time.Duration(1+r.rng.IntN(500)) * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-r.woke:
+	case <-timer.C:
 	}
-	return i
 }

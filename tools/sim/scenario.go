@@ -21,17 +21,27 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
 // String writes an action as a line, or lines, of a scenario.
 func (a Action) String() string {
+	text := a.line()
+	if a.At != "" {
+		text = directive + "at=" + strings.ReplaceAll(a.At, " ", "_") + "\n" + text
+	}
+	return text
+}
+
+func (a Action) line() string {
 	switch a.Kind {
 	case Transaction:
 		var b strings.Builder
 		if len(a.And) > 0 {
-			fmt.Fprintf(&b, "# the next %d are made at once\n", 1+len(a.And))
+			fmt.Fprintf(&b, "%stogether=%d\n", directive, 1+len(a.And))
 		}
-		for i, part := range append([]Action{a}, a.And...) {
+		for i, part := range a.parts() {
 			if i > 0 {
 				b.WriteByte('\n')
 			}
@@ -39,43 +49,91 @@ func (a Action) String() string {
 			if len(part.SQL) > 1 {
 				kind = "tx"
 			}
-			b.WriteString(kind + " " + strings.Join(part.SQL, "; "))
+			texts := make([]string, len(part.SQL))
+			for k, sql := range part.SQL {
+				texts[k] = sql.String()
+			}
+			b.WriteString(kind + " " + strings.Join(texts, "; "))
 		}
 		return b.String()
 	case DDL:
 		return fmt.Sprintf("sql alter table {%d} comment 'x'", a.Stream)
 	case Sleep:
 		return fmt.Sprintf("sleep %d", a.For.Milliseconds())
-	case Crash:
-		return "crash"
+	case StopAt:
+		return fmt.Sprintf("stopat %d %d", a.Stream, a.N)
+	case Crash, Outage, Close, Sync:
+		return string(a.Kind)
+	case Converge, ExpectError:
+		return string(a.Kind) + " 30s"
 	}
 	return fmt.Sprintf("%s %d", a.Kind, a.Stream)
 }
 
-// Scenario writes a history as a scenario.
-func (h *History) Scenario() string {
+// words are the options as a directive.
+func (o Options) words() string {
+	var words []string
+	for _, option := range []struct {
+		word string
+		set  bool
+	}{
+		{"noblob", o.Images.NoBlob},
+		{"partialjson", o.Images.PartialJSON},
+		{"batches", o.Batches},
+		{"blind", o.Blind},
+		{"opaque", o.Opaque},
+		{"throttled", o.Throttled},
+		{"lockerrors", o.LockErrors},
+		{"stranger", o.Stranger},
+		{"unasked", o.Unasked},
+		{"onddl=" + o.OnDDL.String(), o.OnDDL != binlogdatapb.OnDDLAction_IGNORE},
+		{fmt.Sprintf("retained=%d", o.Retained), o.Retained > 0},
+	} {
+		if option.set {
+			words = append(words, option.word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// Scenario writes a history as a scenario. seeds are those with which to run it.
+func (h *History) Scenario(seeds ...uint64) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# images %+v, batches %v, blind %v, opaque %v, throttled %v\n", h.Images, h.Batches, h.Blind, h.Opaque, h.Throttled)
+	words := h.words()
+	for _, seed := range seeds {
+		words += fmt.Sprintf(" seed=%d", seed)
+	}
+	if words != "" {
+		b.WriteString(directive + strings.TrimSpace(words) + "\n")
+	}
 	fmt.Fprintf(&b, "streams %d\n", h.Streams)
 	for _, name := range slices.Sorted(maps.Keys(h.Tables)) {
 		fmt.Fprintf(&b, "ddl%s %s\n", strings.TrimPrefix(name, "t"), h.Tables[name])
 	}
-	// A scenario's streams run to begin with.
-	for i := range h.Streams {
-		if !slices.ContainsFunc(h.Actions, func(a Action) bool { return a.Kind == Start && a.Stream == i }) {
-			fmt.Fprintf(&b, "stop %d\n", i)
+	actions := h.Actions
+	if n := h.startsAll(); n > 0 {
+		actions = actions[n:]
+	} else {
+		// A scenario's streams run to begin with.
+		b.WriteString("stop")
+		for i := range h.Streams {
+			fmt.Fprintf(&b, " %d", i)
 		}
+		b.WriteByte('\n')
 	}
-	for _, action := range h.Actions {
+	for _, action := range actions {
 		fmt.Fprintln(&b, action)
 	}
-	for i := range h.Streams {
-		fmt.Fprintf(&b, "start %d\n", i)
-	}
-	if h.Genuine {
-		b.WriteString("expect error 30s\n")
-	} else {
-		b.WriteString("expect converge 30s\n")
-	}
 	return b.String()
+}
+
+// startsAll returns how many actions the history begins with that start each of
+// its streams, or 0.
+func (h *History) startsAll() int {
+	for i := range h.Streams {
+		if i >= len(h.Actions) || h.Actions[i].Kind != Start || h.Actions[i].Stream != i {
+			return 0
+		}
+	}
+	return h.Streams
 }

@@ -66,7 +66,7 @@ func TestSeedGivesOneRun(t *testing.T) {
 	for seed := range uint64(20) {
 		h, err := Generate(seed, false)
 		require.NoError(t, err)
-		first, second := Run(t, h, seed, true), Run(t, h, seed, true)
+		first, second := Run(t, h, How{Seed: seed, Trace: true}), Run(t, h, How{Seed: seed, Trace: true})
 		for i, line := range first.Trace {
 			if i >= len(second.Trace) || second.Trace[i] != line {
 				t.Fatalf("seed %d: decision %d was %q", seed, i, line)
