@@ -64,7 +64,7 @@ func (r *resolution) combine(ctx context.Context, s situation) error {
 // join makes a joint attempt. It needs the turn, and a window whose front unit
 // can be folded.
 func (r *resolution) join(ctx context.Context, s situation) error {
-	readings := r.hub.readMeters(r.looked(), r.peers)
+	before := r.readMeters(r.looked(), true)
 	j := newJoint(&r.hub.seats, r.seat)
 	begin := 1
 	if r.ladder.assumed {
@@ -103,12 +103,15 @@ func (r *resolution) join(ctx context.Context, s situation) error {
 		return r.batching.isolate()
 	}
 	r.collision = c
-	if c.kind == duplicateKey && c.member == j.leader && !c.open {
-		r.suspicion.suspect(c.what()+string(c.row.row)+string(c.holder.row), time.Now(), readings, r.hub.Sources)
+	if c.kind == duplicateKey && !c.unfinished {
+		// What is in the way of another's transaction is for that one to judge,
+		// unless it needs one of this stream's that cannot be taken in.
+		conclusive := (c.member == j.leader || c.behind != "") && !c.open
+		r.suspect(c.what()+string(c.row.row)+string(c.holder.row), before, conclusive, r.looked().ns == math.MaxInt64)
 	}
 	if r.window.closed == "" {
 		// What is in hand was of no use, but is there for others to take.
-		r.meter.set(r.readUntil, r.readPosition)
+		r.meter.hold(r.readUntil, *r.readPosition)
 	}
 	r.conflicted(c.conflict, s)
 	return nil
@@ -232,9 +235,10 @@ func (r *resolution) sit() error {
 }
 
 // looked is how far the stream has looked for a release of its own. Behind what
-// closes its window none could help it.
+// closes its window none could help it, and behind what it may keep none can be
+// found.
 func (r *resolution) looked() reading {
-	if r.window.closed != "" {
+	if r.window.closed != "" || !r.roomLeft() {
 		return reading{id: r.config.ID, ns: math.MaxInt64}
 	}
 	return reading{id: r.config.ID, ns: r.readUntil, position: *r.readPosition}
@@ -259,6 +263,7 @@ func (r *resolution) getUp(ctx context.Context) (tookOver bool, err error) {
 // position is read again.
 func (r *resolution) standUp() {
 	if r.seat != nil {
+		r.meter.hand.Store(nil)
 		r.hub.seats.leave(r.seat)
 		r.seat = nil
 	}
@@ -307,5 +312,5 @@ func (r *resolution) readOn() error {
 }
 
 func (r *resolution) roomLeft() bool {
-	return r.queue.size < maxRetained
+	return r.queue.size < r.queue.most()
 }

@@ -61,7 +61,7 @@ func (cr *CopyRetry) Wait(ctx context.Context, hub *Hub, config Config, err erro
 	if what := c.key + " " + c.entry; cr.suspicion.what != what {
 		hub.counters.conflict(config.ID)
 	}
-	cr.suspicion.suspect(c.key+" "+c.entry, now, cr.readings, hub.Sources)
+	cr.suspicion.suspect(c.key+" "+c.entry, now, cr.readings, hub.Sources, true)
 	cr.suspicion.ask(ctx, hub.Sources, hub.withPeers(config.ID, peers))
 	since := cr.suspicion.since
 	switch {
@@ -86,7 +86,7 @@ func (cr *CopyRetry) Wait(ctx context.Context, hub *Hub, config Config, err erro
 	case <-timer.C:
 	}
 	// The next snapshot is taken from now on.
-	cr.readings = hub.readMeters(reading{id: config.ID, ns: time.Now().UnixNano()}, peers)
+	cr.readings = hub.readMeters(reading{id: config.ID, ns: time.Now().UnixNano()}, peers, false)
 	return nil
 }
 

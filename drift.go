@@ -29,8 +29,9 @@ const (
 	maxDrift = 10 * time.Second
 	// driftMemory is how long a conflict is remembered for that.
 	driftMemory = 30 * time.Second
-	// maxHold bounds one hold, whatever the peer is busy with.
-	maxHold = 30 * time.Second
+	// maxHold bounds one hold, whatever the peer is busy with. It does not end at the
+	// instant of a sign of life: a simulated run would not be the same every time.
+	maxHold = 30*time.Second + keepAliveInterval/2
 )
 
 // HoldBack waits while the stream is too far ahead of a peer that it conflicts
@@ -83,13 +84,13 @@ func (b *Backoff) hold(ctx context.Context, ticket uint64, until time.Time, aliv
 // back keeps nobody waiting.
 func (b *Backoff) ahead(now time.Time) bool {
 	recent := now.Add(-driftMemory).UnixNano()
-	own := b.meter.ns.Load()
+	own := b.meter.read()
 	for _, peer := range b.peers {
 		if !peer.CanMove() || peer.Silent {
 			continue
 		}
 		m := b.hub.meter(peer.ID)
-		behind := m.ns.Load()
+		behind := m.read()
 		if behind != 0 && own-behind > int64(maxDrift) &&
 			max(m.conflict.Load(), b.meter.conflict.Load()) > recent {
 			return true

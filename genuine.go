@@ -74,41 +74,52 @@ type (
 		// was no answer.
 		asked   time.Time
 		trouble string
-		// stuck is set if the proof lacks no more than streams that are blocked in
-		// order themselves.
-		stuck bool
+		// level is whether the stream is stuck: blocked, or stuck if all others have
+		// read past the conflict but those that are blocked themselves.
+		level int32
+		// barred are the streams by which the proof goes although they have not read
+		// past the conflict.
+		barred []int32
 		// verdict is the proof, in words; empty while there is none.
 		verdict string
 	}
 )
 
+// genuine begins the proof of a duplicate, unless a limit kept a stream from looking
+// everywhere.
+const genuine = "it is a genuine duplicate: "
+
 // suspect notes that an attempt has failed with the conflict. The meters must
 // have been read before the attempt: what a stream commits, or reads, after that
-// is not covered by it.
-func (s *suspicion) suspect(what string, now time.Time, readings readings, sources Sources) {
+// is not covered by it. Unless the attempt is conclusive it is no more than blocked.
+func (s *suspicion) suspect(what string, now time.Time, readings readings, sources Sources, conclusive bool) {
 	if s.what != what {
-		*s = suspicion{what: what, since: now}
+		*s = suspicion{what: what, since: now, level: blocked}
 		return
 	}
-	s.stuck = s.proven(readings, sources, blockedInOrder)
-	if !s.proven(readings, sources, stuckInOrder) {
+	s.level = blocked
+	if s.proven(readings, sources, blocked) {
+		s.level = stuck
+	}
+	if !conclusive || !s.proven(readings, sources, stuck) {
 		return
 	}
-	s.verdict = fmt.Sprintf("it is a genuine duplicate: all these streams have read more than %v past %s, when it was first seen, and none releases it",
+	s.barred = readings.stuck()
+	s.verdict = fmt.Sprintf(genuine+"all these streams have read more than %v past %s, when it was first seen, and none releases it",
 		grace, s.since.UTC().Format(time.RFC3339))
 }
 
-// proven reports whether every stream has read past the conflict, or is stuck in
-// order at least that much.
-func (s *suspicion) proven(readings readings, sources Sources, stuck int32) bool {
-	if !readings.past(s.since.Add(grace), stuck) {
+// proven reports whether every stream has read past the conflict, or is stuck at
+// least that much.
+func (s *suspicion) proven(readings readings, sources Sources, level int32) bool {
+	if !readings.past(s.since.Add(grace), level) {
 		return false
 	}
 	if sources == nil {
 		return true
 	}
 	s.due = true
-	reached, err := readings.reached(s.targets, sources, stuck)
+	reached, err := readings.reached(s.targets, sources, level)
 	if err != nil {
 		s.trouble = err.Error()
 	}
@@ -155,6 +166,27 @@ func (s *suspicion) answered(streams []Stream) bool {
 		}
 	}
 	return s.trouble == ""
+}
+
+// outlook is how far all streams had got before an attempt, and again how far they
+// have by now.
+type outlook struct {
+	readings readings
+	again    func() readings
+}
+
+// readMeters reads the meters before an attempt, see [Hub.readMeters].
+func (r *resolution) readMeters(own reading, taking bool) outlook {
+	read := func() readings { return r.hub.readMeters(own, r.peers, taking) }
+	return outlook{readings: read(), again: read}
+}
+
+// suspect notes that an attempt has failed with a conflict. What a peer held before
+// the attempt proves nothing if the peer has left its seat since. barred says that
+// nobody can take in what this stream has yet to apply.
+func (r *resolution) suspect(what string, before outlook, conclusive, barred bool) {
+	r.suspicion.suspect(what, time.Now(), append(before.readings, before.again()...), r.hub.Sources, conclusive)
+	r.meter.block(r.suspicion.level, barred)
 }
 
 // suspicion returns what is remembered of a stream's conflict from run to run.

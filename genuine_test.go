@@ -121,7 +121,7 @@ func TestSuspicion(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var s suspicion
 			for _, a := range tt.attempts {
-				s.suspect(a.what, start.Add(a.now), a.readings, nil)
+				s.suspect(a.what, start.Add(a.now), a.readings, nil, true)
 			}
 			if tt.proven {
 				assert.Contains(t, s.verdict, "genuine duplicate")
@@ -136,17 +136,91 @@ func TestSuspicion(t *testing.T) {
 func TestReadMeters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h Hub
+		own := reading{id: 1, ns: 10}
 		h.meter(2).ns.Store(20)
 		peer := running(2, "wf", nil)
-		assert.Equal(t, read(10, 20), h.readMeters(reading{id: 1, ns: 10}, []Stream{peer}))
-		assert.Equal(t, read(10, 20, 0), h.readMeters(reading{id: 1, ns: 10}, []Stream{peer, running(3, "wf", nil)}), "a stream that never ran has read nothing")
+		assert.Equal(t, read(10, 20), h.readMeters(own, []Stream{peer}, true))
+		assert.Equal(t, read(10, 20, 0), h.readMeters(own, []Stream{peer, running(3, "wf", nil)}, true), "a stream that never ran has read nothing")
+
+		h.meter(2).hold(30, "")
+		assert.Equal(t, read(10, 30), h.readMeters(own, []Stream{peer}, true), "what a peer holds can be taken in")
+		assert.Equal(t, read(10, 20), h.readMeters(own, []Stream{peer}, false), "unless the attempt is a replay")
+
+		h.meter(2).block(stuck, false)
+		assert.Equal(t, readings{own, {id: 2, ns: 20, stuck: stuck}}, h.readMeters(own, []Stream{peer}, false), "a peer that is stuck will not apply it by itself")
+		assert.Equal(t, read(10, 30), h.readMeters(own, []Stream{peer}, true))
+		h.meter(2).block(stuck, true)
+		assert.Equal(t, readings{own, {id: 2, ns: 30, stuck: stuck}}, h.readMeters(own, []Stream{peer}, true), "nor can it be taken in if it is barred")
+		h.meter(2).moves()
+		h.meter(2).set(25, nil)
+		assert.Equal(t, read(10, 25), h.readMeters(own, []Stream{peer}, true), "once it goes on, what is applied counts")
 
 		peer.State = binlogdatapb.VReplicationWorkflowState_Stopped
-		assert.Equal(t, read(10, 0), h.readMeters(reading{id: 1, ns: 10}, []Stream{peer}), "what a stopped stream has read is no proof")
+		assert.Equal(t, read(10, 0), h.readMeters(own, []Stream{peer}, true), "what a stopped stream has read is no proof")
 
 		silent := running(2, "wf", nil)
 		silent.Silent = true
-		r := h.readMeters(reading{id: 1, ns: 10}, []Stream{silent})
-		assert.False(t, r.past(time.Now(), stuckInOrder), "a stream that says nothing may be behind")
+		r := h.readMeters(own, []Stream{silent}, true)
+		assert.False(t, r.past(time.Now(), stuck), "a stream that says nothing may be behind")
+	})
+}
+
+// TestLevels: a stream is stuck once all others have read past its conflict, but
+// those that are blocked; and a conflict is proven once those are stuck as well.
+func TestLevels(t *testing.T) {
+	now := start.Add(time.Minute)
+	var s suspicion
+	others := func(level int32) readings {
+		return readings{{id: 1, ns: math.MaxInt64}, {id: 2, stuck: level}, {id: 3, ns: now.UnixNano()}}
+	}
+	s.suspect("10", start, others(0), nil, true)
+	assert.Equal(t, blocked, s.level)
+	s.suspect("10", now, others(0), nil, true)
+	assert.Equal(t, blocked, s.level, "stream 2 may move")
+	s.suspect("10", now, others(blocked), nil, true)
+	assert.Equal(t, stuck, s.level)
+	assert.Empty(t, s.verdict)
+	s.suspect("10", now, others(stuck), nil, false)
+	assert.Empty(t, s.verdict, "the attempt has found out nothing")
+	s.suspect("10", now, others(stuck), nil, true)
+	assert.NotEmpty(t, s.verdict)
+	assert.Equal(t, []int32{2}, s.barred)
+}
+
+// TestStandingUp: once a stream no longer stands still, what it has read and not
+// applied is no proof for others.
+func TestStandingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h Hub
+		h.Put(running(1, "wf", nil))
+		b := New(nil, &h, Config{ID: 1})
+		r := &resolution{Backoff: b, seat: &seat{id: 1}}
+		h.seats.sit(r.seat)
+		b.meter.hold(time.Now().UnixNano(), "")
+		r.standUp()
+		assert.Zero(t, b.meter.read())
+	})
+}
+
+// TestLeavingDuringAnAttempt: what a peer held before an attempt proves nothing if
+// the peer has left meanwhile.
+func TestLeavingDuringAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h Hub
+		h.Put(running(1, "wf", nil))
+		b := New(nil, &h, Config{ID: 1})
+		b.peers = []Stream{running(2, "wf", nil)}
+		r := &resolution{Backoff: b}
+		own := reading{id: 1, ns: math.MaxInt64}
+		r.suspect("10", r.readMeters(own, true), true, false)
+		time.Sleep(2 * grace)
+		h.meter(2).hold(time.Now().UnixNano(), "")
+		before := r.readMeters(own, true)
+		h.meter(2).hand.Store(nil)
+		r.suspect("10", before, true, false)
+		assert.Empty(t, r.suspicion.verdict)
+		h.meter(2).hold(time.Now().UnixNano(), "")
+		r.suspect("10", r.readMeters(own, true), true, false)
+		assert.NotEmpty(t, r.suspicion.verdict)
 	})
 }

@@ -180,7 +180,7 @@ func TestHubIsConcurrent(t *testing.T) {
 				h.counters.setBlocked(id, true)
 				h.Counts((id + 1) % 4)
 				h.meter(id).ns.Store(1)
-				h.readMeters(reading{id: id}, h.Streams())
+				h.readMeters(reading{id: id}, h.Streams(), true)
 				h.Remove(id)
 			}
 		})

@@ -73,6 +73,10 @@ type (
 		// open is set if the attempt was abandoned though there may have been
 		// an answer: it proves nothing.
 		open bool
+		// unfinished is set if another attempt might go further.
+		unfinished bool
+		// behind is why the leader cannot get to a release of its own.
+		behind string
 		// partly is set if some of the changes of a pack were written already.
 		partly bool
 	}
@@ -109,7 +113,7 @@ func (j *joint) run(ctx context.Context) (*collision, error) {
 			return c, nil
 		}
 		if j.attempts >= maxJointAttempts {
-			c.open = true
+			c.open, c.unfinished = true, true
 			return c, nil
 		}
 		if c.partly {
@@ -117,7 +121,7 @@ func (j *joint) run(ctx context.Context) (*collision, error) {
 		}
 		answered, err := j.answerAll(append([]*collision{c}, c.more...))
 		if err != nil || !answered {
-			c.open = c.open || err != nil
+			c.open, c.unfinished = c.open || err != nil, err != nil
 			return c, nil
 		}
 	}
@@ -147,6 +151,7 @@ func (j *joint) answerAll(collisions []*collision) (bool, error) {
 			if widened, err := j.widen(); widened || err != nil {
 				return widened, err
 			}
+			j.noteRefused(c, candidates)
 		}
 		if m, unit := j.answer(c, candidates); m != nil {
 			units[m] = max(units[m], unit+1)
@@ -179,9 +184,7 @@ func (j *joint) answer(c *collision, candidates []*member) (best *member, bestUn
 			return
 		}
 		if j.refused(m, unit) {
-			// There is a release, though only its own stream can get to it: not
-			// by waiting if that is the one which is blocked here.
-			c.open = c.open || m != j.leader
+			c.bar(j, m, unit)
 			return
 		}
 		if best == nil || m.window.units[unit].timestamp < best.window.units[bestUnit].timestamp {
@@ -198,6 +201,26 @@ func (j *joint) answer(c *collision, candidates []*member) (best *member, bestUn
 	}
 	consider(c.member, c.row)
 	return best, bestUnit
+}
+
+// noteRefused notes who has a unit that cannot be taken in: nobody knows whether it
+// has the release.
+func (j *joint) noteRefused(c *collision, candidates []*member) {
+	for _, m := range candidates {
+		if m.units < len(m.window.units) && j.refused(m, m.units) {
+			c.bar(j, m, m.units)
+		}
+	}
+}
+
+// bar notes that a release is, or may be, in a unit to which only its own stream can
+// get: not by waiting if that is the one which is blocked here.
+func (c *collision) bar(j *joint, m *member, unit int) {
+	if m == j.leader {
+		c.behind = m.window.units[j.foldable(m, unit+1)].refuse
+	} else {
+		c.open = true
+	}
 }
 
 // widen is for a value whose holder cannot be found out: it takes from every

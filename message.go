@@ -66,13 +66,36 @@ func (r *resolution) verdict(why string) string {
 		}
 		text += fmt.Sprintf(", wanted by the row with primary key %s of %s", c.change.Table.describe(c.row.row), r.hub.name(r.config.ID))
 	}
-	text += ": " + why
-	if r.unfoldable != "" {
-		text += "; the transaction could not be reordered: " + r.unfoldable
-	} else if r.window != nil && r.window.closed != "" {
-		text += "; nothing could be taken in from behind " + r.window.closed
+	limit := r.limit()
+	if limit == "" {
+		return text + ": " + why
 	}
-	return text
+	// The sources may be right, and only the way is barred.
+	return text + ": " + strings.TrimPrefix(why, genuine) + "; " + limit
+}
+
+// limit says what kept the stream from looking further for a release; empty if
+// nothing did.
+func (r *resolution) limit() string {
+	switch c := r.collision; {
+	case r.unfoldable != "":
+		return "the transaction could not be reordered: " + r.unfoldable
+	case c != nil && c.behind != "":
+		return "its release is in, or behind, a transaction of this stream that could not be reordered: " + c.behind
+	case r.window != nil && r.window.closed != "":
+		return "nothing could be taken in from behind " + r.window.closed
+	case !r.roomLeft():
+		return fmt.Sprintf("the stream could look no further ahead than %d bytes of row images", r.queue.most())
+	case r.window != nil && r.window.reshaped != "":
+		return "row images of table " + r.window.reshaped + " before and after a DDL do not go together"
+	case len(r.suspicion.barred) > 0:
+		var names []string
+		for _, id := range r.suspicion.barred {
+			names = append(names, r.hub.name(id))
+		}
+		return "what these streams have yet to apply could not be taken in: " + strings.Join(names, ", ")
+	}
+	return ""
 }
 
 // giveUp returns the error that ends a stream at a conflict. MySQL's own error

@@ -181,10 +181,16 @@ func (tx *Tx) take(table *TableDef, name string, taken func() bool, index string
 			return err
 		}
 	}
+	if !taken() {
+		if err := tx.acquireImplicit(name); err != nil {
+			return err
+		}
+	}
+	// Somebody may have taken it while this one waited for others to let go of it.
 	if taken() {
 		return sqlerror.NewSQLErrorf(sqlerror.ERDupEntry, sqlerror.SSConstraintViolation, "%s", table.duplicate(index, row, columns))
 	}
-	return tx.acquireImplicit(name)
+	return nil
 }
 
 func (tx *Tx) delete(table *TableDef, key string) (found bool, err error) {

@@ -24,7 +24,7 @@ import (
 )
 
 // maxRetained bounds the row images, in bytes, that a stream keeps of source
-// transactions that are not committed on the target yet.
+// transactions that are not committed on the target yet, unless Config says so.
 const maxRetained = 64 << 20
 
 // queue holds the events that a stream has read and not yet committed on the
@@ -32,6 +32,8 @@ const maxRetained = 64 << 20
 // handed to vplayer, which may have applied them in the open transaction; the
 // others are still to come.
 type queue struct {
+	// bound is used instead of maxRetained, unless it is zero.
+	bound  int
 	events []*binlogdatapb.VEvent
 	// next is the index of the first event that vplayer was not handed yet.
 	next int
@@ -51,6 +53,14 @@ type queue struct {
 	ends []int
 	// tail is set if there is anything to apply behind the last of them.
 	tail bool
+}
+
+// most is how much the queue may hold.
+func (q *queue) most() int {
+	if q.bound > 0 {
+		return q.bound
+	}
+	return maxRetained
 }
 
 // add appends what was fetched.
@@ -84,7 +94,7 @@ func (q *queue) take(event *binlogdatapb.VEvent) error {
 	default:
 		q.tail = true
 	}
-	if q.handed > maxRetained && q.next > 1 {
+	if q.handed > q.most() && q.next > 1 {
 		q.letGo(q.next)
 		q.truncated = true
 	}
@@ -98,7 +108,7 @@ func (q *queue) adopt() bool {
 	whole, size := 0, q.handed
 	for i, event := range q.events[q.next:] {
 		size += eventSize(event)
-		if size > maxRetained/2 || !adoptable(event) {
+		if size > q.most()/2 || !adoptable(event) {
 			break
 		}
 		if event.Type == binlogdatapb.VEventType_COMMIT {

@@ -20,6 +20,7 @@ import (
 	"context"
 	"io"
 	"math"
+	"strings"
 	"time"
 
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
@@ -86,6 +87,7 @@ func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
 	defer r.alive.Stop()
 	defer r.standUp()
 	defer r.unblock("")
+	defer r.meter.moves()
 	s, err := r.situation()
 	if err != nil {
 		return err
@@ -99,14 +101,16 @@ func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
 // value, or could have.
 func (b *Backoff) tooLarge(ctx context.Context, cause conflict) error {
 	// Its own later transactions could not be folded with it anyway.
-	readings := b.hub.readMeters(reading{id: b.config.ID, ns: math.MaxInt64}, b.peers)
+	readings := b.hub.readMeters(reading{id: b.config.ID, ns: math.MaxInt64}, b.peers, false)
 	s := b.hub.suspicion(b.config.ID)
-	s.suspect(cause.key+" "+cause.entry, time.Now(), readings, b.hub.Sources)
+	s.suspect(cause.key+" "+cause.entry, time.Now(), readings, b.hub.Sources, true)
 	s.ask(ctx, b.hub.Sources, b.peers)
+	if cause.kind == duplicateKey {
+		b.meter.block(s.level, true)
+	}
 	if cause.kind == duplicateKey && s.verdict != "" {
 		b.hub.counters.resolution(b.config.ID, GivenUp)
-		b.hub.counters.genuine(b.config.ID)
-		return giveUp(cause, MessagePrefix+"giving up on "+cause.what()+" in a transaction that is too large to be reordered: "+s.verdict)
+		return giveUp(cause, MessagePrefix+"giving up on "+cause.what()+" in a transaction that is too large to be reordered: "+strings.TrimPrefix(s.verdict, genuine))
 	}
 	return reread("it met a conflict (" + cause.what() + ") in a transaction that is too large to be kept in memory")
 }
@@ -149,7 +153,7 @@ func (r *resolution) run(ctx context.Context) error {
 			return nil
 		case deedGiveUp:
 			r.hub.counters.resolution(r.config.ID, GivenUp)
-			if s.genuine != "" {
+			if s.genuine != "" && r.limit() == "" {
 				r.hub.counters.genuine(r.config.ID)
 			}
 			err := giveUp(r.ladder.last, r.verdict(next.why))
@@ -211,7 +215,7 @@ func (r *resolution) progressed(units int) error {
 	r.collision = nil
 	r.suspicion = suspicion{}
 	r.unfoldable = ""
-	r.meter.stuck.Store(0)
+	r.meter.moves()
 	r.unblock(how)
 	if r.message == "" || r.player.InTransaction() {
 		return nil
@@ -238,7 +242,8 @@ func (r *resolution) attempt(ctx context.Context, units int, s situation) error 
 		return err
 	}
 	r.ticket = r.hub.Ticket()
-	readings := r.hub.readMeters(reading{id: r.config.ID, ns: r.readUntil, position: *r.readPosition}, r.peers)
+	// What it has yet to read could not be folded with this, or be kept.
+	before := r.readMeters(reading{id: r.config.ID, ns: math.MaxInt64}, false)
 	err := r.replay(ctx, units)
 	if err == nil {
 		r.frequency.committed(units)
@@ -252,11 +257,8 @@ func (r *resolution) attempt(ctx context.Context, units int, s situation) error 
 		return err
 	}
 	if r.ladder.blocked() && c.kind == duplicateKey {
-		r.suspicion.suspect(c.key+" "+c.entry, time.Now(), readings, r.hub.Sources)
-		// Its meter stays where it is: nobody can look at what it has read.
-		r.meter.stuck.Store(blockedInOrder)
-		if r.suspicion.stuck {
-			r.meter.stuck.Store(stuckInOrder)
+		if r.barred() {
+			r.suspect(c.key+" "+c.entry, before, true, true)
 		}
 		if err := r.readOn(); err != nil {
 			return err
@@ -264,6 +266,11 @@ func (r *resolution) attempt(ctx context.Context, units int, s situation) error 
 	}
 	r.conflicted(c, s)
 	return nil
+}
+
+// barred reports whether the front transaction can never be folded.
+func (r *resolution) barred() bool {
+	return r.unfoldable != "" && (r.unfoldable != notWhole || !r.roomLeft())
 }
 
 // conflicted tells the ladder of a conflict, and counts it if it is another one.

@@ -41,6 +41,9 @@ type (
 		// by a duplicate key before the stream ends in its error, as
 		// --vreplication-max-time-to-retry-on-error sets it. Zero is no limit.
 		Limit time.Duration
+		// Retained bounds the row images, in bytes, that the stream keeps of what is
+		// not committed; zero is 64 MiB.
+		Retained int
 		// Jitter returns a number in [0, 1) by which waits are spread; nil is a
 		// random one.
 		Jitter func() float64
@@ -108,7 +111,7 @@ func New(player Player, hub *Hub, config Config) *Backoff {
 	}
 	// What an earlier run had read is not what this one has.
 	b.meter.set(0, nil)
-	b.meter.stuck.Store(0)
+	b.meter.moves()
 	b.meter.often.Store(false)
 	b.position, b.readPosition = &b.config.Position, &b.config.Position
 	return b
@@ -185,7 +188,7 @@ func (b *Backoff) detect() error {
 	}
 	if merging := len(b.peers) > 0; merging != b.merging {
 		b.merging = merging
-		b.queue = queue{}
+		b.queue = queue{bound: b.config.Retained}
 		b.player.Mark()
 		// Nothing is known of its conflicts.
 		b.batching.shrink()

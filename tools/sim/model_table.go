@@ -1,3 +1,5 @@
+//go:build go1.25
+
 /*
 Copyright 2026 The Vitess Authors.
 

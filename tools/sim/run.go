@@ -205,6 +205,7 @@ func (r *run) preparePlayer(p *Player) {
 	p.MaxBatch = 100 + r.rng.IntN(400)
 	sr := r.runs[p.ID-1]
 	p.OnDDL, p.StopPos = sr.onDDL, sr.stopPos
+	r.Config.Retained = sr.retained
 	p.Execute = func(pos string) { r.executes(p, pos) }
 	if o.Throttled {
 		p.Throttle = func() bool {
