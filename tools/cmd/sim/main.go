@@ -33,6 +33,8 @@ func main() {
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "the seed of the first; the others follow")
 	genuine := flag.Int("genuine", 10, "every so many histories end with a genuine duplicate; 0 is none")
 	replay := flag.Bool("trace", false, "run only the first, and tell what the scheduler did")
+	scenario := flag.String("scenario", "", "a scenario's file to run instead of random histories, n times with other seeds")
+	everywhere := flag.Bool("everywhere", false, "run each history again for each step and each fault that can come there; n is 1 unless it is set")
 	testing.Init()
 	flag.Parse()
 	// One history at a time: with more threads the order in which streams wake
@@ -40,12 +42,19 @@ func main() {
 	runtime.GOMAXPROCS(1)
 	run := func(t *testing.T) {
 		isGenuine := func(i int) bool { return *genuine > 0 && (*seed+uint64(i))%uint64(*genuine) == 0 }
-		if *replay {
-			h, err := sim.Generate(*seed, isGenuine(0))
+		history := func(i int) *sim.History {
+			h, err := sim.Generate(*seed+uint64(i), isGenuine(i))
+			if *scenario != "" {
+				h, _, err = sim.Read(*scenario)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			result := sim.Run(t, h, *seed, true)
+			return h
+		}
+		if *replay {
+			h := history(0)
+			result := sim.Run(t, h, sim.How{Seed: *seed, Trace: true})
 			fmt.Println(h.Scenario())
 			for _, line := range result.Trace {
 				fmt.Println(line)
@@ -57,7 +66,8 @@ func main() {
 		begun := time.Now()
 		last := begun
 		for i := range *n {
-			if failure := summary.Try(t, *seed+uint64(i), isGenuine(i)); failure != nil {
+			failure := try(t, summary, history(i), *seed+uint64(i), *everywhere)
+			if failure != nil {
 				fmt.Println(failure.Report(t))
 				t.Fail()
 				break
@@ -71,4 +81,19 @@ func main() {
 	}
 	// synctest asks for a test. This one ends the program.
 	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "sim", F: run}}, nil, nil)
+}
+
+// try runs a history, and with everywhere again and again with one fault.
+func try(t *testing.T, summary *sim.Summary, h *sim.History, seed uint64, everywhere bool) *sim.Failure {
+	if everywhere {
+		coverage := make(sim.Coverage)
+		failure, runs := sim.Everywhere(t, h, seed, coverage)
+		fmt.Printf("seed %d: %d runs with one fault each\n", seed, runs-1)
+		return failure
+	}
+	how := sim.How{Seed: seed}
+	if result := summary.Add(sim.Run(t, h, how), seed); result.Failure != "" {
+		return &sim.Failure{Seed: seed, History: h, How: how, What: result.Failure}
+	}
+	return nil
 }
