@@ -17,6 +17,7 @@ limitations under the License.
 package mergebackoff
 
 import (
+	"maps"
 	"slices"
 	"sync"
 )
@@ -115,14 +116,10 @@ func (h *Hub) Counts(id int32) Counts {
 	c := &h.counters
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	counts := Counts{
+	return Counts{
 		Conflicts:   c.conflicts[id],
-		Resolutions: make(map[Resolution]int64, len(c.resolutions[id])),
+		Resolutions: maps.Clone(c.resolutions[id]),
 		Genuine:     c.duplicates[id],
 		Blocked:     c.blocked[id],
 	}
-	for r, n := range c.resolutions[id] {
-		counts.Resolutions[r] = n
-	}
-	return counts
 }

@@ -19,6 +19,9 @@
 # MySQL: those that match REGEX (default ^TestMerge, ours), or all of Vitess's own. RUN,
 # RACE and STOCK in the environment mean the same. Vitess runs every test twice,
 # with row image FULL and then NOBLOB; the second round needs a clean first one.
+# With -stock Vitess's own tests run in the tree without the patch, and ours with
+# merge backoff switched off: a stream then does what it does on stock, and a test
+# fails if merge backoff is what it needs, as its comment says.
 # With -tree it runs all tests, ours included, in another tree of Vitess.
 # The tests' whole output goes to .work/logs.
 set -euo pipefail
@@ -51,7 +54,8 @@ build() {
   mysql_root=$("$repo/scripts/mysql.sh" | tail -n 1)
   # Vitess's test framework starts mysqld through mysqlctl.
   mysqlctl=$("$repo/scripts/build.sh" mysqlctl | tail -n 1)
-  [[ -n $tree ]] || tree=$(STOCK=$stock "$repo/scripts/vitess.sh" | tail -n 1)
+  # Ours are in the patched tree only.
+  [[ -n $tree ]] || tree=$(STOCK=$([[ $stage != suite ]] || echo "$stock") "$repo/scripts/vitess.sh" | tail -n 1)
   binary=$work/test/vreplication-$(basename "$tree")${race:+-race}.test
   say "Compiling the tests: under a minute if Vitess is compiled, about three the first time${race:+; twice that with the race detector} ..."
   mkdir -p "$work/test"
@@ -116,7 +120,7 @@ report_pid=$!
 (
   cd "$tree/$package"
   # "=": the parser that Vitess puts before the flags of go test knows no other form.
-  exec env -u EXTRA_MY_CNF PATH="$(dirname "$mysqlctl"):$PATH" HOME="$data" TMPDIR="$data" \
+  exec env -u EXTRA_MY_CNF ${stock:+MERGEBACKOFF_OFF=1} PATH="$(dirname "$mysqlctl"):$PATH" HOME="$data" TMPDIR="$data" \
     VTROOT="$data/root" VTDATAROOT="$data" VT_MYSQL_ROOT="$mysql_root" \
     "${as_user[@]}" "$binary" -test.v=test2json -test.run="$run" -test.skip="$skip" -test.count="$count" -test.timeout="$timeout"
 ) >"$data/output" 2>&1 &

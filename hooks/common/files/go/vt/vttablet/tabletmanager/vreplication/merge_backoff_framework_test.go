@@ -19,6 +19,7 @@ package vreplication
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,6 +39,10 @@ const (
 	// mergeTimeout is how long a merge test waits for a condition before it
 	// fails. It is far more than any of them needs on a busy machine.
 	mergeTimeout = 60 * time.Second
+
+	// MERGEBACKOFF_OFF, if set, switches merge backoff off for every stream of a
+	// merge test: the tests that guard it can then be seen to fail.
+	mergeOffEnv = "MERGEBACKOFF_OFF"
 
 	// mergeDDL are the columns and keys of most merge tests.
 	mergeDDL = "(id bigint, uid bigint, val varchar(64), primary key(id), unique key uid_uk(uid))"
@@ -107,6 +112,9 @@ func newMergeTest(t *testing.T, streams int, ddl string, options ...mergeOption)
 	t.Cleanup(func() { *config = defaults })
 	for _, option := range options {
 		option(config)
+	}
+	if os.Getenv(mergeOffEnv) != "" {
+		mergeFlag(vttablet.VReplicationExperimentalFlagMergeBackoff, false)(config)
 	}
 	tablet := addTablet(100)
 	t.Cleanup(func() { deleteTablet(tablet) })

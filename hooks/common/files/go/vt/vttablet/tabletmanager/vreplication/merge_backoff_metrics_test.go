@@ -18,6 +18,7 @@ package vreplication
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -38,7 +39,7 @@ var exportMergeMetrics = sync.OnceFunc(func() { prometheusbackend.Init("vttablet
 // labels and their values.
 func (m *mergeTest) metric(name string, i int, more ...string) float64 {
 	m.t.Helper()
-	want := append([]string{"source_keyspace", "vttest", "source_shard", "0", "workflow", "merge", "counts", fmt.Sprint(m.ids[i])}, more...)
+	want := append([]string{"source_keyspace", "vttest", "source_shard", "0", "workflow", "merge", "counts", strconv.Itoa(m.ids[i])}, more...)
 	families, err := prometheus.DefaultGatherer.Gather()
 	require.NoError(m.t, err)
 	for _, family := range families {

@@ -18,6 +18,7 @@ package vreplication
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -154,15 +155,16 @@ func (s *mergeScenario) parseStatements(verb, text string) ([]string, error) {
 }
 
 func (s *mergeScenario) parseStreams(text string) (streams []int, err error) {
-	for _, word := range strings.Fields(text) {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return nil, errors.New("which stream?")
+	}
+	for _, word := range words {
 		i, err := strconv.Atoi(word)
 		if err != nil || i < 0 || i >= s.streams {
 			return nil, fmt.Errorf("there is no stream %q: the %d streams are numbered from 0", word, s.streams)
 		}
 		streams = append(streams, i)
-	}
-	if len(streams) == 0 {
-		return nil, fmt.Errorf("which stream?")
 	}
 	return streams, nil
 }
