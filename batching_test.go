@@ -36,6 +36,8 @@ func (p *switchPlayer) SetBatching(on bool) error {
 	return p.err
 }
 
+// TestBatching: the player is told of a change of the mode only, and an
+// isolated stream groups no commits.
 func TestBatching(t *testing.T) {
 	player := &switchPlayer{}
 	b := batching{player: player}

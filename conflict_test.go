@@ -26,6 +26,8 @@ import (
 	"vitess.io/vitess/go/vt/vterrors"
 )
 
+// TestClassify: which errors of MySQL are conflicts, and what their texts name,
+// whatever wraps them.
 func TestClassify(t *testing.T) {
 	dup := func(format string, args ...any) error {
 		return sqlerror.NewSQLErrorf(sqlerror.ERDupEntry, sqlerror.SSConstraintViolation, format, args...)

@@ -38,6 +38,8 @@ func read(ns ...int64) readings {
 	return all
 }
 
+// TestSuspicion: a duplicate is proven genuine by the same conflict twice with
+// every stream read past the first sight of it, and by nothing less.
 func TestSuspicion(t *testing.T) {
 	at := func(d time.Duration) int64 { return start.Add(d).UnixNano() }
 	past := grace + time.Nanosecond
@@ -133,6 +135,8 @@ func TestSuspicion(t *testing.T) {
 	}
 }
 
+// TestReadMeters: what the meters of a stream's peers are worth as proof: a
+// stopped peer's nothing, a silent one's little.
 func TestReadMeters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h Hub

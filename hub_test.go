@@ -57,6 +57,8 @@ func TestHubZeroValue(t *testing.T) {
 	h.nudge(&seat{id: 1})
 }
 
+// TestHubWait: a commit that is announced after the ticket was taken ends the
+// wait, also one that came before the wait began.
 func TestHubWait(t *testing.T) {
 	t.Run("an announcement ends the wait", func(t *testing.T) {
 		var h Hub

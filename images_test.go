@@ -22,6 +22,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
+// TestColumn: a column is found in an image, and NULL is told from an empty
+// value.
 func TestColumn(t *testing.T) {
 	row := image("a", nil, "", "bc")
 	assert.Equal(t, []byte("a"), column(row, 0))
@@ -36,6 +38,8 @@ func TestColumn(t *testing.T) {
 	assert.Equal(t, "a,NULL,,bc", show(row), "the image is not written to")
 }
 
+// TestSameColumns: two images agree in columns by their bytes, NULL agrees with
+// NULL only, and unknown columns agree in nothing.
 func TestSameColumns(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -57,6 +61,8 @@ func TestSameColumns(t *testing.T) {
 	}
 }
 
+// TestDescribe: a row's key is shown to people as SQL would have it, and in
+// valid UTF-8.
 func TestDescribe(t *testing.T) {
 	table := testTable()
 	table.Key = []int{0, 1, 2}

@@ -67,6 +67,7 @@ func TestLadderHalvesAndDoubles(t *testing.T) {
 	assert.LessOrEqual(t, len(attempts), 8)
 }
 
+// TestLadderNext: which rung comes next in each situation.
 func TestLadderNext(t *testing.T) {
 	tests := []struct {
 		name string
@@ -235,6 +236,8 @@ func TestLadderOfOne(t *testing.T) {
 	assert.Equal(t, deedCombine, l.next(situationOf(1)).do)
 }
 
+// TestLadderDelays: waits grow to a bound, and jitter keeps streams from waking
+// together.
 func TestLadderDelays(t *testing.T) {
 	delays := func(c conflict, jitter func() float64) (all []time.Duration) {
 		l := newLadder(situationOf(1), c, false, 0, jitter)

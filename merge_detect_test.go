@@ -40,6 +40,8 @@ func running(id int32, workflow string, source *binlogdatapb.BinlogSource) Strea
 	return Stream{ID: id, Workflow: workflow, Source: source, State: binlogdatapb.VReplicationWorkflowState_Running}
 }
 
+// TestPeers: which streams can write a stream's tables: rules, patterns,
+// exclusions, states and types of workflow.
 func TestPeers(t *testing.T) {
 	tables := []string{"customer", "orders", "order_items"}
 	onlineDDL := running(2, "wf", filterOf("80-", "/.*", ""))
@@ -229,6 +231,8 @@ func TestPeersKeepTheErrorOfABadPattern(t *testing.T) {
 	assert.Contains(t, peers[0].String(), "unreadable")
 }
 
+// TestStreamString: how messages name a stream, with its state where that keeps
+// it from moving.
 func TestStreamString(t *testing.T) {
 	s := running(3, "move", filterOf("-80", "/.*", ""))
 	assert.Equal(t, "stream 3 (move, source ks/-80)", s.String())

@@ -43,6 +43,8 @@ func peersOf(movable, stopped int) (peers []Stream) {
 	return peers
 }
 
+// TestWaitMessage: the message of a stream that waits has what an operator
+// looks for, and fits the column.
 func TestWaitMessage(t *testing.T) {
 	since := start
 	tests := []struct {
@@ -111,6 +113,8 @@ func assertReadable(t *testing.T, message string) {
 	assert.NotContains(t, message, "\r", "it is one line")
 }
 
+// TestVerdict: the message that a stream ends with names the value, both rows
+// and the streams, as far as they are known.
 func TestVerdict(t *testing.T) {
 	table := testTable()
 	key := func(id any) chainKey { return chainKey{table: "t", row: table.key(image(id))} }
@@ -149,6 +153,7 @@ func TestGiveUp(t *testing.T) {
 	assert.Less(t, len(err.Error()), 300)
 }
 
+// TestShorten: a long text loses its middle, and never half a character.
 func TestShorten(t *testing.T) {
 	assert.Equal(t, "abc", shorten("abc", 3))
 	assert.Equal(t, "abcd...wxyz", shorten("abcdefghijklmnopqrstuvwxyz", 11))

@@ -56,6 +56,8 @@ func jsonOf(change *binlogdatapb.RowChange) *binlogdatapb.RowChange {
 	return change
 }
 
+// TestNetEffect: what a chain of changes of one row comes to, and which chains
+// are refused.
 func TestNetEffect(t *testing.T) {
 	a := image(1, 10, "a", "{}")
 	b := image(1, 20, "b", "{}")

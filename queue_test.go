@@ -38,6 +38,8 @@ func queueOf(t *testing.T, handed int, events ...*binlogdatapb.VEvent) *queue {
 	return q
 }
 
+// TestQueueUnits: the queue knows how many whole transactions were handed to
+// the player, and whether one is open.
 func TestQueueUnits(t *testing.T) {
 	row := rowsOf("t", insertOf(image(1)))
 	tests := []struct {
@@ -124,6 +126,8 @@ func TestQueueRefusesDisorder(t *testing.T) {
 	require.ErrorContains(t, (&queue{}).take(events[0]), "out of the order")
 }
 
+// TestQueueCommit: committed events leave the queue, also those that the player
+// was not handed yet, which are then skipped.
 func TestQueueCommit(t *testing.T) {
 	first, second := transactionOf("g1", 1, rowsOf("t")), transactionOf("g2", 1, rowsOf("t"))
 	events := append(append([]*binlogdatapb.VEvent{}, first...), second...)

@@ -26,6 +26,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
+// TestSeats: streams that stand still are listed by id, and a stream that was
+// started again keeps its new seat.
 func TestSeats(t *testing.T) {
 	var s seats
 	one, two, three := &seat{id: 1}, &seat{id: 2}, &seat{id: 3}
@@ -45,6 +47,8 @@ func TestSeats(t *testing.T) {
 	assert.Equal(t, []*seat{again}, s.others(two))
 }
 
+// TestCommitForSeats: a leader commits for all members of an attempt or for
+// none, and a stream does not leave during the COMMIT.
 func TestCommitForSeats(t *testing.T) {
 	errCommit := errors.New("connection lost")
 	tests := []struct {

@@ -41,6 +41,8 @@ func concat(parts ...[]*binlogdatapb.VEvent) (events []*binlogdatapb.VEvent) {
 	return events
 }
 
+// TestWindow: how events become units, what makes a unit refuse to be folded,
+// and what closes the window.
 func TestWindow(t *testing.T) {
 	row := func(id int) *binlogdatapb.VEvent { return rowsOf("t", insertOf(image(id, id, "a", "{}"))) }
 	refused := testTable()
@@ -169,6 +171,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// TestWindowPosition: the position that the first units lead to is that of the
+// last one which has one.
 func TestWindowPosition(t *testing.T) {
 	w := newWindow(plannerOf(testTable()))
 	require.NoError(t, w.extend(concat(
@@ -189,6 +193,8 @@ func TestWindowPosition(t *testing.T) {
 	}
 }
 
+// TestWindowConsume: a window goes on behind what was committed if that ends
+// with a unit, and is begun anew otherwise.
 func TestWindowConsume(t *testing.T) {
 	row := func(id int) *binlogdatapb.VEvent { return rowsOf("t", insertOf(image(id, id, "a", "{}"))) }
 	first, second, third := transactionOf("g1", 1, row(1)), transactionOf("g2", 1, row(2)), transactionOf("g3", 1, row(3))
@@ -262,6 +268,8 @@ func TestWindowConsume(t *testing.T) {
 	}
 }
 
+// TestWindowRelease: which unit of a window releases the value that a row has
+// in a unique index.
 func TestWindowRelease(t *testing.T) {
 	unknown := testTable()
 	unknown.Unique = append(unknown.Unique, UniqueKey{Name: "expression"})

@@ -45,11 +45,24 @@ quiet() {
 # version here is a new program.
 install_tool() {
   local dir=$work/host-tools/$(basename "$1")-$2
-  [[ -x $dir/$(basename "$1") ]] || GOBIN=$dir go install "$1@$2" >&2
+  [[ -x $dir/$(basename "$1") ]] || GOBIN=$dir host_go install "$1@$2" >&2
   echo "$dir/$(basename "$1")"
 }
 
 in_dir() { (cd "$1" && "${@:2}"); }
+
+# untold FILE...: the tests in these files without a comment that begins with their
+# name, as Vitess's reviewers want one to say what the test shows.
+untold() {
+  awk '
+    FNR == 1 { first = "" }
+    /^\/\// { if (first == "") { first = $2; sub(/:$/, "", first) } next }
+    /^func (Test|Fuzz|Benchmark)[A-Z]/ && !/^func TestMain\(/ {
+      name = $2; sub(/[(].*/, "", name)
+      if (first != name) print FILENAME ": " name
+    }
+    { first = "" }' "$@"
+}
 
 # write_summary STAGE: for the table of test.sh.
 write_summary() {

@@ -30,6 +30,8 @@ check "gofumpt (${#files[@]} files)" in_dir "$repo" "$gofumpt" -l "${files[@]}"
 check "goimports" in_dir "$repo" "$goimports" -local vitess.io/vitess -l "${files[@]}"
 check "go vet of the package" in_dir "$repo" go vet ./...
 check "go vet of the tools" in_dir "$repo/tools" go vet ./...
+mapfile -t tests < <(cd "$repo" && find . -maxdepth 1 -name '*_test.go' && find hooks -name '*_test.go')
+check "each test for Vitess says what it shows" in_dir "$repo" untold "${tests[@]}"
 take_lock "$(basename "$tree")" shared
 check "go vet of vreplication in the patched tree" in_dir "$tree" go vet "./$(dirname "$pkg_dir")/..."
 write_summary lint

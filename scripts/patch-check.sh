@@ -40,6 +40,8 @@ label=$(basename "$(dirname "$patch")")
 tree=$work/patch/tree-$label
 package=go/vt/vttablet/tabletmanager/vreplication
 line=$(<"$(dirname "$patch")/line")
+# The Go that the line needs.
+VITESS=$line vitess_version
 
 # pristine makes $tree: the version or the checkout as it comes, a commit.
 pristine() {

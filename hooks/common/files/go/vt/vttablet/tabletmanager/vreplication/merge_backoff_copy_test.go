@@ -41,9 +41,8 @@ func (m *mergeTest) createCopying(i int) {
 	}
 	query := binlogplayer.CreateVReplication("merge", source, "", 9223372036854775807, 9223372036854775807, 0, vrepldb,
 		binlogdatapb.VReplicationWorkflowType_Reshard, 0, false)
-	qr, err := playerEngine.Exec(query)
-	require.NoError(m.t, err)
-	m.ids[i] = int(qr.InsertID)
+	m.configure()
+	m.ids[i] = int(m.vreplication("%s", query).InsertID)
 }
 
 // waitCopied waits until stream i has copied its table. A new stream says Running

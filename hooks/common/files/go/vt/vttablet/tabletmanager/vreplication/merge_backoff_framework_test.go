@@ -57,6 +57,8 @@ type (
 		// ids are the streams' ids in _vt.vreplication; 0 is a stream that was
 		// not created yet, or is deleted.
 		ids []int
+		// options are how the streams' configuration differs from the default.
+		options []mergeOption
 	}
 
 	// mergeStream is how a stream differs from the usual one of a merge test,
@@ -107,22 +109,19 @@ func mergeRetryDelay(delay time.Duration) mergeOption {
 // The streams are started with startAll or createStream.
 func newMergeTest(t *testing.T, streams int, ddl string, options ...mergeOption) *mergeTest {
 	t.Helper()
-	config := vttablet.InitVReplicationConfigDefaults()
-	defaults := *config
-	t.Cleanup(func() { *config = defaults })
-	for _, option := range options {
-		option(config)
-	}
 	if os.Getenv(mergeOffEnv) != "" {
-		mergeFlag(vttablet.VReplicationExperimentalFlagMergeBackoff, false)(config)
+		options = append(options, mergeFlag(vttablet.VReplicationExperimentalFlagMergeBackoff, false))
 	}
+	defaults := *vttablet.InitVReplicationConfigDefaults()
+	t.Cleanup(func() { *vttablet.InitVReplicationConfigDefaults() = defaults })
 	tablet := addTablet(100)
 	t.Cleanup(func() { deleteTablet(tablet) })
 	logged := doNotLogDBQueries
 	doNotLogDBQueries = true
 	t.Cleanup(func() { doNotLogDBQueries = logged; drainDBQueries() })
 
-	m := &mergeTest{t: t, ids: make([]int, streams)}
+	m := &mergeTest{t: t, ids: make([]int, streams), options: options}
+	m.configure()
 	create := []string{fmt.Sprintf("create table %s.dst %s", vrepldb, ddl)}
 	drop := []string{fmt.Sprintf("drop table %s.dst", vrepldb)}
 	for i := range streams {
@@ -139,6 +138,15 @@ func newMergeTest(t *testing.T, streams int, ddl string, options ...mergeOption)
 		}
 	})
 	return m
+}
+
+// configure sets the configuration that streams start with. The framework sets it
+// back to the flags' values whenever it streams rows to be copied.
+func (m *mergeTest) configure() {
+	config := vttablet.InitVReplicationConfigDefaults()
+	for _, option := range m.options {
+		option(config)
+	}
 }
 
 // newBlockedMerge starts a merge of two streams and blocks stream 1: it waits
@@ -196,6 +204,7 @@ func (m *mergeTest) createStream(i int, s mergeStream) {
 		OnDdl:    s.onDDL,
 	}
 	query := binlogplayer.CreateVReplication(s.workflow, source, s.pos, 9223372036854775807, 9223372036854775807, 0, vrepldb, workflowType, 0, false)
+	m.configure()
 	m.ids[i] = int(m.vreplication("%s", query).InsertID)
 	m.waitState(i, "Running")
 }
@@ -225,6 +234,7 @@ func (m *mergeTest) start(i int) { m.t.Helper(); m.setState(i, "Running") }
 
 func (m *mergeTest) setState(i int, state string) {
 	m.t.Helper()
+	m.configure()
 	m.vreplication("update _vt.vreplication set state='%s', message='' where id=%d", state, m.ids[i])
 }
 
