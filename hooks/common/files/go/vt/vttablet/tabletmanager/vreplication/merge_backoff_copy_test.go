@@ -63,6 +63,7 @@ func (m *mergeTest) waitCopyBlocked(i int) (message string) {
 	m.waitFor("a copying stream waits for a peer", func() (bool, string) {
 		state, text := m.stream(i)
 		message = text
+		require.NotEqual(m.t, "Error", state, "stream %d: %s", i, text)
 		return state == "Copying" && strings.HasPrefix(text, "merge backoff: waiting"), state + ": " + text
 	})
 	return message
