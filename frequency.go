@@ -32,7 +32,7 @@ type frequency struct {
 // frequentConflicts is the average below which conflicts are frequent. To find one
 // of them in a backlog takes replays of some multiple of the units in front of it,
 // and a rollback in each stream that waits for it. It is so large because a sweep
-// costs less than replaying what it sweeps: measured with make bench, one conflict
+// costs less than replaying what it sweeps: measured, one conflict
 // in a hundred transactions took twice as long with 512.
 const frequentConflicts = 4096
 

@@ -64,6 +64,8 @@ untold() {
     { first = "" }' "$@"
 }
 
+named_here() { grep -nE "$not_in_vitess" "$@" || true; }
+
 # write_summary STAGE: for the table of test.sh.
 write_summary() {
   mkdir -p "$work/logs"

@@ -29,6 +29,10 @@ unset GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE GIT_OBJECT_DIRECTORY CDPATH
 # GOWORK: a go.work above the clone must not change what is built.
 export GOFLAGS='-buildvcs=false -trimpath' GOWORK=off
 
+# What a commit for Vitess must not name, since it is only here.
+# shellcheck disable=SC2034 # used by the scripts that source this file
+not_in_vitess='\b(tools/sim|tools/cmd|hooks/|scripts/|make (intree|unit|suite|vitess|sim|bench|demo|lint)|\.work)\b'
+
 # Progress goes to stderr: the last line of stdout is the result of a script.
 say() { printf '%s\n' "$*" >&2; }
 die() {

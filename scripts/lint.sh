@@ -32,6 +32,8 @@ check "go vet of the package" in_dir "$repo" go vet ./...
 check "go vet of the tools" in_dir "$repo/tools" go vet ./...
 mapfile -t tests < <(cd "$repo" && find . -maxdepth 1 -name '*_test.go' && find hooks -name '*_test.go')
 check "each test for Vitess says what it shows" in_dir "$repo" untold "${tests[@]}"
+mapfile -t sent < <(cd "$repo" && find . -maxdepth 1 -name '*.go' && find testdata hooks/*/files upstream -type f ! -name 'merge_backoff_bench*')
+check "nothing for Vitess names what is only here" in_dir "$repo" named_here "${sent[@]}"
 take_lock "$(basename "$tree")" shared
 check "go vet of vreplication in the patched tree" in_dir "$tree" go vet "./$(dirname "$pkg_dir")/..."
 write_summary lint

@@ -143,7 +143,7 @@ check_names() {
   local found
   found=$(tree_git diff -U0 --no-color base "$1" |
     sed -n 's/^+++ b\///p; s/^+\([^+].*\)/  \1/p' |
-    grep -E '\b(tools/sim|tools/cmd|hooks/|scripts/|make (intree|unit|suite|vitess|sim|bench|demo)|\.work)\b' || true)
+    grep -E "$not_in_vitess" || true)
   [[ -z $found ]] || die "the commit would name what is not in Vitess:"$'\n'"$found"
 }
 
