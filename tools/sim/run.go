@@ -208,8 +208,10 @@ func (r *run) preparePlayer(p *Player) {
 	r.Config.Retained = sr.retained
 	p.Execute = func(pos string) { r.executes(p, pos) }
 	if o.Throttled {
+		// Of its own: two streams may ask at one instant.
+		random := rand.New(rand.NewPCG(r.rng.Uint64(), 4))
 		p.Throttle = func() bool {
-			denied := r.rng.IntN(8) == 0
+			denied := random.IntN(8) == 0
 			if denied {
 				time.Sleep(250 * time.Millisecond)
 				r.park(p.ID, "after the throttler")
