@@ -64,17 +64,13 @@ func (b *Backoff) HoldBack(ctx context.Context) error {
 func (b *Backoff) hold(ctx context.Context, ticket uint64, until time.Time, alive *time.Ticker) (held bool, err error) {
 	announced, release := b.hub.Wait(ticket)
 	defer release()
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false, io.EOF
-	case <-timer.C:
-		return false, nil
 	case <-announced:
 		return true, nil
-	case <-alive.C:
-		return true, b.player.KeepAlive()
+	case now := <-alive.C:
+		return now.Before(until), b.player.KeepAlive()
 	}
 }
 
