@@ -91,8 +91,8 @@ faults: ## The demo, while vttablet and mysqld of the target are killed 50 times
 	@exec scripts/demo.sh -faults $(or $(FAULTS),50) $(DEMO_ARGS)
 
 .PHONY: sim
-sim: ## Random histories on a model of MySQL, with crashes. SIM_ARGS="-n 10000 -seed 1"
-	@cd tools && go run ./cmd/sim $(SIM_ARGS)
+sim: ## Random histories on a model of MySQL, with crashes. SIM_ARGS="-n 10000 -seed 1", or "-scenario testdata", "-everywhere -n 10", "-h"
+	@exec scripts/sim.sh $(SIM_ARGS)
 
 .PHONY: bench
 bench: ## Measure: drains of backlogs with and without conflicts, against stock (10 to 15 minutes). BENCH_ARGS="-n 10000 -rounds 1"

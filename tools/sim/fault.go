@@ -17,6 +17,7 @@ limitations under the License.
 package sim
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -47,6 +48,7 @@ func (r *run) strike(f *Fault) {
 		}
 	}
 	r.mu.Unlock()
+	r.result.Faulted = true
 	r.trace("FAULT: %+v", *f)
 	s, sr := r.Streams[f.Stream], r.runs[f.Stream]
 	switch f.Kind {
@@ -91,47 +93,55 @@ func faults(step int, standing []parked) (all []*Fault) {
 }
 
 // Everywhere runs a history once, and then once more for each step and for each
-// fault that can come there. It returns the first that fails, or nil, and the
-// number of runs.
-func Everywhere(t *testing.T, h *History, seed uint64, coverage Coverage) (failed *Failure, runs int) {
-	how := How{Seed: seed, standing: &[][]parked{}}
-	plain := Run(t, h, how)
-	if plain.Failure != "" {
-		return &Failure{History: h, How: how, What: plain.Failure}, 1
+// fault that can come there. It returns the first that fails, or nil.
+func (s *Summary) Everywhere(t *testing.T, h *History, seed uint64) *Failure {
+	var steps [][]parked
+	how := How{Seed: seed, standing: &steps}
+	if result := s.Add(Run(t, h, how), seed); result.Failure != "" {
+		return &Failure{History: h, How: How{Seed: seed}, What: result.Failure}
 	}
-	runs = 1
-	for step, standing := range *how.standing {
+	for step, standing := range steps {
 		for _, fault := range faults(step, standing) {
 			how := How{Seed: seed, Fault: fault}
-			result := Run(t, h, how)
-			runs++
+			result := s.Add(Run(t, h, how), seed)
 			if result.Failure != "" {
-				return &Failure{History: h, How: how, What: result.Failure}, runs
+				return &Failure{History: h, How: how, What: result.Failure}
 			}
-			coverage.add(fault.Kind, result.Struck)
+			if !result.Faulted {
+				return &Failure{History: h, How: how, What: "the fault did not come"}
+			}
+			for _, call := range result.Struck {
+				s.addFault(fault.Kind, callName(call), 1)
+			}
 		}
 	}
-	return nil, runs
+	return nil
 }
 
-func (c Coverage) add(kind Kind, calls []string) {
-	if c[kind] == nil {
-		c[kind] = make(map[string]int)
+func (s *Summary) addFault(kind Kind, call string, n int) {
+	if s.Faults == nil {
+		s.Faults = make(Coverage)
 	}
-	for _, call := range calls {
-		c[kind][callName(call)]++
+	if s.Faults[kind] == nil {
+		s.Faults[kind] = make(map[string]int)
 	}
+	s.Faults[kind][call] += n
 }
 
-// Calls are the names of all calls at which faults have struck.
-func (c Coverage) Calls() []string {
-	names := make(map[string]bool)
-	for _, calls := range c {
-		for call := range calls {
-			names[call] = true
+// String says where the faults of each kind came.
+func (c Coverage) String() string {
+	var b strings.Builder
+	for _, kind := range slices.Sorted(maps.Keys(c)) {
+		fmt.Fprintf(&b, "%s at", kind)
+		for i, call := range slices.Sorted(maps.Keys(c[kind])) {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(&b, " %s %d", call, c[kind][call])
 		}
+		b.WriteByte('\n')
 	}
-	return slices.Sorted(maps.Keys(names))
+	return b.String()
 }
 
 // callName is a call without what it is about.

@@ -80,9 +80,9 @@ func (images Images) Change(def *TableDef, before, after Row) *binlogdatapb.RowC
 		}
 		return change
 	}
-	// A blob, and JSON as well, is left out unless it changes; a before image
-	// leaves it out in any case.
-	carriedBefore := func(i int) bool { return !images.NoBlob || !(def.Columns[i].Blob || def.Columns[i].JSON) }
+	// A blob is left out unless it changes; a before image leaves it out in any case.
+	// JSON is no blob to MySQL.
+	carriedBefore := func(i int) bool { return !images.NoBlob || !def.Columns[i].Blob }
 	row := slices.Clone(after)
 	columns := &binlogdatapb.RowChange_Bitmap{Count: int64(len(row)), Cols: make([]byte, (len(row)+7)/8)}
 	var partial *binlogdatapb.RowChange_Bitmap

@@ -164,13 +164,10 @@ func (c *ColumnDef) image(value string) string {
 
 // value returns the value that an image carries.
 func (c *ColumnDef) value(image string) string {
-	if c.Enum == nil {
-		return image
-	}
-	if n, err := strconv.Atoi(image); err == nil && n > 0 && n <= len(c.Enum) {
+	if n, err := strconv.Atoi(image); c.Enum != nil && err == nil && n > 0 && n <= len(c.Enum) {
 		return c.Enum[n-1]
 	}
-	return image
+	return image + strings.Repeat("\x00", max(0, c.Width-len(image)))
 }
 
 func pick(row Row, columns []int) []string {

@@ -39,28 +39,41 @@ type (
 		// expected, and SlowestSeed its seed.
 		Slowest     time.Duration
 		SlowestSeed uint64
+		// Faults are those that came at a step that was asked for.
+		Faults Coverage
 	}
 
 	// Failure is a run that failed.
 	Failure struct {
-		Seed    uint64
 		History *History
 		How     How
 		What    string
 	}
 )
 
-// Try runs the history of a seed, and returns what failed.
-func (s *Summary) Try(t *testing.T, seed uint64, genuine bool) *Failure {
-	h, err := Generate(seed, genuine)
-	if err != nil {
-		return &Failure{Seed: seed, History: &History{}, What: err.Error()}
-	}
+// Try runs a history, and returns what failed.
+func (s *Summary) Try(t *testing.T, h *History, seed uint64) *Failure {
 	how := How{Seed: seed}
 	if result := s.Add(Run(t, h, how), seed); result.Failure != "" {
-		return &Failure{Seed: seed, History: h, How: how, What: result.Failure}
+		return &Failure{History: h, How: how, What: result.Failure}
 	}
 	return nil
+}
+
+// Variants are the history with each kind of images and batches, unless it says
+// with which it is to be run.
+func (h *History) Variants() (all []*History) {
+	if h.Options != (Options{}) {
+		return []*History{h}
+	}
+	for _, batches := range []bool{false, true} {
+		for _, images := range []Images{{}, {PartialJSON: true}, {NoBlob: true}, {NoBlob: true, PartialJSON: true}} {
+			variant := *h
+			variant.Options = Options{Batches: batches, Images: images}
+			all = append(all, &variant)
+		}
+	}
+	return all
 }
 
 // Add adds a result.
@@ -73,16 +86,39 @@ func (s *Summary) Add(result *Result, seed uint64) *Result {
 	if result.Lifted {
 		s.Lifted++
 	}
-	if s.Resolutions == nil {
-		s.Resolutions = make(map[mergebackoff.Resolution]int64)
-	}
-	for resolution, n := range result.Resolutions {
-		s.Resolutions[resolution] += n
-	}
+	s.addResolutions(result.Resolutions)
 	if result.Longest > s.Slowest {
 		s.Slowest, s.SlowestSeed = result.Longest, seed
 	}
 	return result
+}
+
+// Merge adds another summary.
+func (s *Summary) Merge(other *Summary) {
+	s.Runs += other.Runs
+	s.Steps += other.Steps
+	s.Conflicts += other.Conflicts
+	s.Errors += other.Errors
+	s.Remedied += other.Remedied
+	s.Lifted += other.Lifted
+	s.addResolutions(other.Resolutions)
+	for kind, calls := range other.Faults {
+		for call, n := range calls {
+			s.addFault(kind, call, n)
+		}
+	}
+	if other.Slowest > s.Slowest {
+		s.Slowest, s.SlowestSeed = other.Slowest, other.SlowestSeed
+	}
+}
+
+func (s *Summary) addResolutions(more map[mergebackoff.Resolution]int64) {
+	if s.Resolutions == nil {
+		s.Resolutions = make(map[mergebackoff.Resolution]int64)
+	}
+	for resolution, n := range more {
+		s.Resolutions[resolution] += n
+	}
 }
 
 func (s *Summary) String() string {
@@ -95,13 +131,26 @@ func (s *Summary) String() string {
 	return b.String()
 }
 
-// Report shrinks the failure, and tells it as a scenario, with what the scheduler
-// did.
-func (f *Failure) Report(t *testing.T) string {
+// Report shrinks the failure, and returns it as a scenario, and a report of it with
+// what the scheduler did.
+func (f *Failure) Report(t *testing.T) (report, scenario string) {
 	h, how := Shrink(t, f.History, f.How, f.What, 4000)
 	how.Trace = true
 	result := Run(t, h, how)
-	return fmt.Sprintf("seed %d: %s\nshrunk: %s\n\n%s\n%s\n", f.Seed, f.What, result.Failure, h.Scenario(how.Seed), strings.Join(middleOut(result.Trace), "\n"))
+	for range 20 {
+		// Two things that come at one instant have no order that a seed decides.
+		if result.Failure != "" {
+			break
+		}
+		result = Run(t, h, how)
+	}
+	scenario = h.Scenario(how.Seed)
+	fault := ""
+	if how.Fault != nil {
+		fault = fmt.Sprintf(", with the fault %+v", *how.Fault)
+	}
+	report = fmt.Sprintf("FAILED with seed %d%s: %s\nShrunk: %s\n\n%s\n%s\n", f.How.Seed, fault, f.What, result.Failure, scenario, strings.Join(middleOut(result.Trace), "\n"))
+	return report, scenario
 }
 
 // middleOut cuts the middle out of a long trace.

@@ -48,9 +48,10 @@ type (
 		// ever, each at a limit, until those were.
 		Errors, Remedied int
 		Lifted           bool
-		// Struck are the calls at which a stream stood when the fault came that was
-		// asked for.
-		Struck []string
+		// Faulted is set once the fault has come that was asked for, and Struck are the
+		// calls at which streams stood then.
+		Faulted bool
+		Struck  []string
 		// Trace is what the scheduler did, if it was asked for.
 		Trace []string
 	}
@@ -310,10 +311,23 @@ func (r *run) loop() {
 
 // patience is for how long to wait for what is expected.
 func (r *run) patience() time.Duration {
+	d := maxTime
 	if r.history.limited() && !r.result.Lifted {
-		return liftTime
+		d = liftTime
 	}
-	return maxTime
+	if !r.done.IsZero() {
+		// All is done, and only has to stay so.
+		d += time.Minute
+	}
+	if r.history.OnDDL == binlogdatapb.OnDDLAction_STOP {
+		// Each takes an operator to go on.
+		for _, action := range r.history.Actions {
+			if action.Kind == DDL {
+				d += 2 * controllerDelay
+			}
+		}
+	}
+	return d
 }
 
 func (r *run) noteStanding() {

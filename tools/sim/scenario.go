@@ -115,11 +115,9 @@ func (h *History) Scenario(seeds ...uint64) string {
 		actions = actions[n:]
 	} else {
 		// A scenario's streams run to begin with.
-		b.WriteString("stop")
 		for i := range h.Streams {
-			fmt.Fprintf(&b, " %d", i)
+			fmt.Fprintln(&b, Action{Kind: Stop, Stream: i})
 		}
-		b.WriteByte('\n')
 	}
 	for _, action := range actions {
 		fmt.Fprintln(&b, action)

@@ -21,13 +21,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Valid reports whether a history can happen: every statement finds its rows, and
 // the sources are unique after each action, unless it is about what they are not.
 func (h *History) Valid() bool {
 	candidate := *h
-	return candidate.repair() && len(candidate.Actions) == len(h.Actions)
+	return candidate.repair() && candidate.runs() && len(candidate.Actions) == len(h.Actions)
 }
 
 // repair leaves out the transactions that cannot happen, and reports whether the
@@ -35,7 +36,7 @@ func (h *History) Valid() bool {
 func (h *History) repair() bool {
 	tables, err := h.tables()
 	n := len(h.Actions)
-	if err != nil || n == 0 || !h.runs() {
+	if err != nil || n == 0 {
 		return false
 	}
 	world := NewWorld(h.Streams, tables...)
@@ -133,6 +134,8 @@ type shrinker struct {
 	how    How
 	what   string
 	budget int
+	// until is when it stops in any case: the runs may be long.
+	until time.Time
 }
 
 // sort is a failure without what it is about.
@@ -149,6 +152,9 @@ func sort(failure string) string {
 // seedsTried is how many seeds a shorter history is tried with.
 const seedsTried = 40
 
+// shrinkTime is for how long a shorter history is looked for.
+const shrinkTime = time.Minute
+
 // Shrink looks for a shorter history that fails in the same way, with any of some
 // seeds, and returns it with how it is run. It tries at most budget runs.
 func Shrink(t *testing.T, h *History, how How, what string, budget int) (*History, How) {
@@ -156,7 +162,7 @@ func Shrink(t *testing.T, h *History, how How, what string, budget int) (*Histor
 		// With another history the fault would come at another moment.
 		return h, how
 	}
-	s := &shrinker{t: t, h: h, how: how, budget: budget, what: sort(what)}
+	s := &shrinker{t: t, h: h, how: how, budget: budget, what: sort(what), until: time.Now().Add(shrinkTime)}
 	for {
 		size := len(s.h.Actions)
 		s.actions()
@@ -174,11 +180,12 @@ func (s *shrinker) try(candidate *History) bool {
 		return false
 	}
 	for i := range uint64(seedsTried) {
-		if s.budget--; s.budget < 0 {
+		if s.budget--; s.budget < 0 || time.Now().After(s.until) {
+			s.budget = 0
 			return false
 		}
 		how := How{Seed: s.how.Seed + i}
-		if failure := Run(s.t, candidate, how).Failure; failure != "" && sort(failure) == s.what {
+		if failure := Run(s.t, candidate, how).Failure; failure != "" && sort(failure) == s.what && (s.what != "stuck" || candidate.runs()) {
 			s.h, s.how = candidate, how
 			return true
 		}

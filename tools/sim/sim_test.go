@@ -30,9 +30,27 @@ import (
 )
 
 var (
-	runs = flag.Int("runs", 2000, "how many histories to run")
-	seed = flag.Uint64("seed", 1, "the first history's seed")
+	runs       = flag.Int("runs", 2000, "how many histories to run")
+	schedules  = flag.Int("schedules", 25, "how many schedules to run each scenario under, with each kind of images and batches")
+	everywhere = flag.Int("everywhere", 4, "how many histories to run with each fault at each step")
+	seed       = flag.Uint64("seed", 1, "the first seed")
 )
+
+// deterministic has a test run on one thread, so that the order in which streams
+// wake up, and a seed's run, is the same every time.
+func deterministic(t *testing.T) {
+	procs := runtime.GOMAXPROCS(1)
+	t.Cleanup(func() { runtime.GOMAXPROCS(procs) })
+}
+
+// reportFailure ends a test with a failure, if it is one.
+func reportFailure(t *testing.T, failure *Failure) {
+	t.Helper()
+	if failure != nil {
+		report, _ := failure.Report(t)
+		t.Fatal(report)
+	}
+}
 
 // TestModelIsThePackages shows that the model is the one that the package's own
 // tests use.
@@ -46,23 +64,23 @@ func TestModelIsThePackages(t *testing.T) {
 
 // TestHistories runs random histories; -runs and -seed choose them.
 func TestHistories(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	deterministic(t)
 	if testing.Short() {
 		*runs /= 10
 	}
 	begun := time.Now()
 	summary := &Summary{}
-	for i := range *runs {
-		if failure := summary.Try(t, *seed+uint64(i), i%10 == 9); failure != nil {
-			t.Fatal(failure.Report(t))
-		}
+	for i := range uint64(*runs) {
+		h, err := Generate(*seed+i, i%10 == 9)
+		require.NoError(t, err)
+		reportFailure(t, summary.Try(t, h, *seed+i))
 	}
 	t.Logf("%d histories in %v: %s", *runs, time.Since(begun), summary)
 }
 
 // TestSeedGivesOneRun shows that a run can be repeated.
 func TestSeedGivesOneRun(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	deterministic(t)
 	for seed := range uint64(20) {
 		h, err := Generate(seed, false)
 		require.NoError(t, err)

@@ -131,7 +131,7 @@ func (g *generator) insert(sql *SQL, stream int, table *TableDef) {
 func (g *generator) update(sql *SQL, stream int, table *TableDef, row Row) {
 	// A row whose images lack values cannot get another primary key: vplayer
 	// itself refuses that.
-	keepKey := g.h.Images.NoBlob && slices.ContainsFunc(table.Columns, func(c ColumnDef) bool { return c.Blob || c.JSON })
+	keepKey := g.h.Images.NoBlob && slices.ContainsFunc(table.Columns, func(c ColumnDef) bool { return c.Blob })
 	for i, c := range table.Columns {
 		isKey := !table.NoKey && slices.Contains(table.Key, i)
 		if isKey && keepKey || c.Generated != nil || table.NoKey && c.Name != "val" {
