@@ -98,6 +98,10 @@ sim: ## Random histories on a model of MySQL, with crashes. SIM_ARGS="-n 10000 -
 bench: ## Measure: drains of backlogs with and without conflicts, against stock (10 to 15 minutes). BENCH_ARGS="-n 10000 -rounds 1"
 	@exec scripts/bench.sh $(BENCH_ARGS)
 
+.PHONY: storm
+storm: ## Run the demo and draw its conflicts, second by second. DEMO_ARGS="-save" renews docs/storm.svg
+	@exec scripts/storm.sh $(DEMO_ARGS)
+
 .PHONY: clean
 clean: ## Remove what was built. What was downloaded or edited under .work stays
 	rm -rf bin .work/test

@@ -48,6 +48,8 @@ type Config struct {
 	Faults int
 	// Seed determines the histories of all clients, but not their interleaving.
 	Seed uint64
+	// Samples, if not empty, is the file that gets the progress as JSON.
+	Samples string
 	// Out receives the progress.
 	Out io.Writer
 }
@@ -93,6 +95,9 @@ func Run(ctx context.Context, cfg *Config) (*Summary, error) {
 	if r.monitor != nil {
 		r.summary.Conflicts = r.monitor.Conflicts()
 		r.summary.MaxLag = r.monitor.MaxLag()
+		if cfg.Samples != "" {
+			err = errors.Join(err, r.writeSamples(cfg.Samples))
+		}
 	}
 	if r.load != nil {
 		r.summary.count(&r.load.stats)
@@ -191,6 +196,7 @@ func (r *run) replicate(ctx context.Context) error {
 		return err
 	}
 	r.summary.Drain = time.Since(begin)
+	r.monitor.Note(ctx)
 	r.printf("Both streams have caught up, %.1fs after the last write; comparing with VDiff.\n", r.summary.Drain.Seconds())
 	diffCtx, cancel := context.WithTimeout(ctx, vdiffPatience)
 	defer cancel()

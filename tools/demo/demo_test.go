@@ -120,6 +120,30 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// TestSamples shows that a sample has the worst lag since the one before, and what
+// the counters of all processes of the tablet add up to.
+func TestSamples(t *testing.T) {
+	m := NewMonitor(nil, "merge", new(workload.Stats), nil)
+	m.earlier = Conflicts{Met: 3, Resolved: map[string]int64{"wait": 2}}
+	m.counts = Conflicts{Met: 1, Resolved: map[string]int64{"wait": 1, "joint": 1}, Blocked: 1}
+	m.worst["-80"] = 4
+	m.sample(100)
+	m.worst["80-"] = 1
+	m.sample(200)
+	m.Begin()
+	s := m.Samples()
+	if len(s.Samples) != 2 || s.StormBegin <= 0 || s.StormEnd != 0 {
+		t.Fatalf("got %+v", s)
+	}
+	first, second := s.Samples[0], s.Samples[1]
+	if first.Conflicts != 4 || first.Resolved["wait"] != 3 || first.Resolved["joint"] != 1 || first.Blocked != 1 || first.Statements != 100 {
+		t.Errorf("got %+v", first)
+	}
+	if first.Lag["-80"] != 4 || len(second.Lag) != 1 || second.Lag["80-"] != 1 {
+		t.Errorf("got the lags %v and %v", first.Lag, second.Lag)
+	}
+}
+
 // TestShorten shows that a long message is cut between characters.
 func TestShorten(t *testing.T) {
 	if got := shorten("ääää ääää", 5); got != "ääää…" {

@@ -59,11 +59,18 @@ type Monitor struct {
 	maxLag   time.Duration
 	moved    time.Time      // when a position last changed
 	said     map[int]string // the message last printed, by stream
+
+	samples              []Sample
+	worst                map[string]float64 // lag since the last sample, by shard
+	stormBegin, stormEnd time.Time
 }
 
 // NewMonitor returns a monitor; print receives its lines.
 func NewMonitor(target *cluster.Tablet, workflow string, stats *workload.Stats, print func(string, ...any)) *Monitor {
-	return &Monitor{target: target, workflow: workflow, stats: stats, print: print, begin: time.Now(), moved: time.Now(), said: make(map[int]string)}
+	return &Monitor{
+		target: target, workflow: workflow, stats: stats, print: print, begin: time.Now(), moved: time.Now(),
+		said: make(map[int]string), worst: make(map[string]float64),
+	}
 }
 
 // Run polls until ctx is done or a stream ends in state Error, which it
@@ -87,6 +94,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 				rate = float64(now-sent) / time.Since(printed).Seconds()
 			}
 			m.print("%s\n", m.line(now, rate))
+			m.sample(now)
 			printed, sent = time.Now(), now
 			// One line a second, also when a poll took longer than its interval.
 			next = m.begin.Add(time.Since(m.begin).Truncate(time.Second) + time.Second)
@@ -125,8 +133,11 @@ func (m *Monitor) poll(ctx context.Context) error {
 	}
 	m.streams, m.reached = streams, reached
 	for _, stream := range streams {
-		if lag, known := m.lag(stream); known && m.underWay {
-			m.maxLag = max(m.maxLag, lag)
+		if lag, known := m.lag(stream); known {
+			m.worst[stream.SourceShard] = max(m.worst[stream.SourceShard], lag.Seconds())
+			if m.underWay {
+				m.maxLag = max(m.maxLag, lag)
+			}
 		}
 		if stream.State == "Error" {
 			return &StreamError{stream}
@@ -223,7 +234,7 @@ func (m *Monitor) States() []cluster.Stream {
 func (m *Monitor) Begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.underWay = true
+	m.underWay, m.stormBegin = true, time.Now()
 }
 
 // MaxLag is the largest lag seen since Begin, in whole seconds.
@@ -268,6 +279,7 @@ func (m *Monitor) Drain(ctx context.Context, sources []*cluster.Tablet, stuck ti
 	}
 	m.mu.Lock()
 	m.goal, m.reached, m.moved = goal, nil, time.Now()
+	m.stormEnd = m.moved
 	m.mu.Unlock()
 	return m.until(ctx, stuck, "the streams to catch up", func() bool {
 		m.mu.Lock()

@@ -104,6 +104,7 @@ func parseFlags(args []string) (*demo.Config, error) {
 	flags.IntVar(&cfg.BulkRows, "bulk-rows", 1000, "rows per transaction that makes one stream lag; 0 is no such transactions")
 	flags.IntVar(&cfg.Faults, "faults", 0, "strike the target with so many faults, at random: SIGKILL of vttablet and mysqld, connections cut")
 	flags.Uint64Var(&cfg.Seed, "seed", 0, "seed of the load; 0 chooses one")
+	flags.StringVar(&cfg.Samples, "samples", "", "file to write the progress to as JSON; stormchart draws it")
 	flags.BoolVar(&opts.Keep, "keep", false, "keep the data directory")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
