@@ -46,6 +46,8 @@ func TestMergeBackoffStop(t *testing.T) {
 		require.Empty(t, m.values("select id from vrepl.dst"))
 		m.start(1)
 		m.waitConverged()
+		_, message := m.stream(1)
+		require.Empty(t, message)
 	})
 }
 
@@ -75,6 +77,8 @@ func TestMergeBackoffEngineClose(t *testing.T) {
 		m.waitBlocked(1)
 		m.start(0)
 		m.waitConverged()
+		_, message := m.stream(1)
+		require.Empty(t, message)
 	})
 }
 
