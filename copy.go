@@ -47,10 +47,11 @@ const (
 // that ends the attempt: the one it was given if that is no duplicate key, or no
 // peer could be its reason; io.EOF if the context is done; or, once it is proven,
 // that the duplicate is genuine. message is called with what the stream waits
-// for.
+// for. Where a player between two copies has given up, its proof holds: it applies
+// what the stream has copied already, and would meet the same transaction again.
 func (cr *CopyRetry) Wait(ctx context.Context, hub *Hub, config Config, err error, message func(string) error) error {
 	c := classify(err)
-	if c.kind != duplicateKey {
+	if c.kind != duplicateKey || isVerdict(err) {
 		return err
 	}
 	peers, perr := hub.Peers(config.ID, config.Tables)
@@ -68,10 +69,10 @@ func (cr *CopyRetry) Wait(ctx context.Context, hub *Hub, config Config, err erro
 	case cr.suspicion.verdict != "":
 		hub.counters.resolution(config.ID, GivenUp)
 		hub.counters.genuine(config.ID)
-		return giveUp(c, MessagePrefix+"giving up on "+c.what()+" in the copy phase: "+cr.suspicion.verdict)
+		return giveUp(c, givingUp+c.what()+" in the copy phase: "+cr.suspicion.verdict)
 	case config.Limit > 0 && now.Sub(since) >= config.Limit:
 		hub.counters.resolution(config.ID, GivenUp)
-		return giveUp(c, MessagePrefix+"giving up on "+c.what()+" in the copy phase: it was not released within "+config.Limit.String())
+		return giveUp(c, givingUp+c.what()+" in the copy phase: it was not released within "+config.Limit.String())
 	}
 	if err := message(waitMessage(c, since, peers, "")); err != nil {
 		return err

@@ -29,6 +29,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"vitess.io/vitess/go/vt/vterrors"
+
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
@@ -91,6 +93,20 @@ func TestCopyRetryGenuine(t *testing.T) {
 		assert.ErrorContains(t, got, "genuine duplicate")
 		assert.Equal(t, duplicateKey, classify(got).kind)
 		assert.Greater(t, time.Since(begun), grace)
+	})
+}
+
+// TestCopyRetryVerdict shows that what a player between two copies has proven is
+// final, and that a value which looks like a verdict is none.
+func TestCopyRetryVerdict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, config := copying(running(2, "wf", filterOf("80-", "t", "")))
+		quiet := func(string) error { return nil }
+		verdict := vterrors.Wrap(giveUp(classify(errCopyDuplicate), givingUp+"the value '10' of key t.uid_uk: "+genuine), "error applying event")
+		begun := time.Now()
+		assert.Equal(t, verdict, new(CopyRetry).Wait(t.Context(), h, config, verdict, quiet))
+		assert.Zero(t, time.Since(begun))
+		require.NoError(t, new(CopyRetry).Wait(t.Context(), h, config, duplicateError(givingUp, "t.uid_uk"), quiet))
 	})
 }
 

@@ -25,8 +25,12 @@ import (
 	"vitess.io/vitess/go/mysql/sqlerror"
 )
 
-// MessagePrefix begins every message that merge backoff writes.
-const MessagePrefix = "merge backoff: "
+const (
+	// MessagePrefix begins every message that merge backoff writes.
+	MessagePrefix = "merge backoff: "
+	// givingUp begins what giveUp is told.
+	givingUp = MessagePrefix + "giving up on "
+)
 
 // waitMessage says in one line what a stream waits for, since when, who has it and
 // who may release it. The message column cuts the middle out of what is longer than
@@ -59,7 +63,7 @@ func (r *resolution) owner(c *collision) string {
 
 // verdict says why a stream gives up, with the value, both rows and the streams.
 func (r *resolution) verdict(why string) string {
-	text := MessagePrefix + "giving up on " + r.ladder.last.what()
+	text := givingUp + r.ladder.last.what()
 	if c := r.collision; c != nil && c.kind == duplicateKey {
 		if c.holder.table != "" {
 			text += fmt.Sprintf(", held by the row with primary key %s of %s", c.change.Table.describe(c.holder.row), r.owner(c))
@@ -110,6 +114,13 @@ func giveUp(cause conflict, text string) error {
 		message = fmt.Sprintf("Duplicate entry '%s' for key '%s'", shorten(cause.entry, 60), cause.key)
 	}
 	return sqlerror.NewSQLErrorf(number, state, "%s: %s", text, message)
+}
+
+// isVerdict reports whether an error is one that giveUp made, however it was wrapped
+// since: vterrors keeps the text only. Behind the first quote there are values.
+func isVerdict(err error) bool {
+	text, _, _ := strings.Cut(err.Error(), "'")
+	return strings.Contains(text, givingUp)
 }
 
 // oneOf names the peer, or peers, one of which is meant.

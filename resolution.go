@@ -110,7 +110,7 @@ func (b *Backoff) tooLarge(ctx context.Context, cause conflict) error {
 	}
 	if cause.kind == duplicateKey && s.verdict != "" {
 		b.hub.counters.resolution(b.config.ID, GivenUp)
-		return giveUp(cause, MessagePrefix+"giving up on "+cause.what()+" in a transaction that is too large to be reordered: "+strings.TrimPrefix(s.verdict, genuine))
+		return giveUp(cause, givingUp+cause.what()+" in a transaction that is too large to be reordered: "+strings.TrimPrefix(s.verdict, genuine))
 	}
 	return reread("it met a conflict (" + cause.what() + ") in a transaction that is too large to be kept in memory")
 }
