@@ -33,6 +33,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// guideSchema has a table that merges, and some that cannot be reordered.
+const guideSchema = `create table customer (id bigint primary key, email varchar(64), unique key email_uk (email));
+create table parent (id bigint primary key);
+create table child (id bigint primary key, foreign key (id) references parent (id));
+create table keyless (id bigint, unique key (id));
+create table equivalent (id bigint not null, u bigint, unique key (id), unique key (u))`
+
 // guideTest follows the operator's guide on a cluster: it runs the guide's own
 // commands, in which ks and wf stand for the keyspace and the workflow.
 type guideTest struct {
@@ -56,11 +63,15 @@ func TestOperatorsGuide(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
+	var tables []string
+	for _, table := range []string{"customer", "parent", "child", "keyless", "equivalent"} {
+		tables = append(tables, `"`+table+`":{"column_vindexes":[{"column":"id","name":"hash"}]}`)
+	}
 	opts.Keyspaces = []Keyspace{{
 		Name:    "ks",
 		Shards:  []Shard{{Name: "-80"}, {Name: "80-"}, {Name: "-"}},
-		Schema:  "create table customer (id bigint primary key, email varchar(64), unique key email_uk (email))",
-		VSchema: `{"sharded":true,"vindexes":{"hash":{"type":"hash"}},"tables":{"customer":{"column_vindexes":[{"column":"id","name":"hash"}]}}}`,
+		Schema:  guideSchema,
+		VSchema: `{"sharded":true,"vindexes":{"hash":{"type":"hash"}},"tables":{` + strings.Join(tables, ",") + `}}`,
 	}}
 	c, err := Start(ctx, opts)
 	must(t, "start", err)
@@ -75,10 +86,16 @@ func TestOperatorsGuide(t *testing.T) {
 	g.await("both streams run", func() bool {
 		streams, err := g.target.Streams(ctx, "wf")
 		require.NoError(t, err)
-		return len(streams) == 2 && streams[0].State == "Running" && streams[1].State == "Running"
+		running := len(streams) == 2
+		for _, stream := range streams {
+			// A new stream says Running as well, before it copies.
+			running = running && stream.State == "Running" && !stream.Applied.IsZero()
+		}
+		return running
 	})
 	assert.Regexp(t, "^-/zone1-[0-9]+: 2 streams\n$", g.run("streams | length"))
 
+	g.barred()
 	g.duplicate()
 	g.repair()
 	g.switchOff()
@@ -95,7 +112,7 @@ func (g *guideTest) putOnPath(bin string) {
 }
 
 // commands are those of the guide: indented, or between backquotes.
-var commands = regexp.MustCompile("(?m)(?:^ {4}|`)((?:vtctldclient Workflow|curl) (?:[^`\n]*))(?:`|$)")
+var commands = regexp.MustCompile("(?m)(?:^ {4,}|`)((?:vtctldclient (?:Workflow|ExecuteFetchAsDBA)|curl) (?:[^`\n]*))(?:`|$)")
 
 // run runs the first command of the guide that has the text; a backquote at the
 // text's end is the command's end.
@@ -105,7 +122,7 @@ func (g *guideTest) run(text string) string {
 		if !strings.Contains(match[1]+"`", text) {
 			continue
 		}
-		command := strings.ReplaceAll(match[1], "tablet:port", loopback(g.target.port))
+		command := strings.NewReplacer("tablet:port", loopback(g.target.port), "zone1-100", g.cluster.Tablets("ks", "-80")[0].Alias).Replace(match[1])
 		cmd := exec.CommandContext(g.ctx, "bash", "-o", "pipefail", "-c", command)
 		cmd.Env = append(os.Environ(), "PATH="+g.path)
 		var stderr strings.Builder
@@ -163,6 +180,17 @@ func (g *guideTest) rows(where string) (n int) {
 	return n
 }
 
+// barred shows that the tables are found which cannot be reordered.
+func (g *guideTest) barred() {
+	found := g.run("referential_constraints")
+	for _, table := range []string{"parent", "child", "keyless"} {
+		assert.Regexp(g, `(?m)^\| +`+table+` +\|$`, found)
+	}
+	assert.NotContains(g, found, "customer")
+	assert.NotContains(g, found, "equivalent")
+	assert.Regexp(g, `\| +ROW +\|`, g.run("binlog_format"))
+}
+
 // duplicate meets a genuine duplicate. Customer 1 lives in -80, customer 4 in 80-.
 func (g *guideTest) duplicate() {
 	g.exec("insert into customer (id, email) values (1, 'ann@example.com')")
@@ -173,13 +201,15 @@ func (g *guideTest) duplicate() {
 	assert.Regexp(g, `^Running: merge backoff: waiting since \S+ for the value 'ann@example.com' of key customer.email_uk, held by the row with primary key \('1'\) `+
 		`of stream \d+ \(wf, source ks/-80\), to be released by stream \d+ \(wf, source ks/-80\)`, g.messages())
 	g.await("the duplicate is genuine", func() bool { return strings.HasPrefix(g.messages(), "Error: ") })
-	assert.Regexp(g, `^Error: merge backoff: giving up on the value 'ann@example.com' of key customer.email_uk, held by the row with primary key \('1'\) of `+
+	assert.Regexp(g, `^Error: .*merge backoff: giving up on the value 'ann@example.com' of key customer.email_uk, held by the row with primary key \('1'\) of `+
 		`stream \d+ \(wf, source ks/-80\), wanted by the row with primary key \('4'\) of stream \d+ \(wf, source ks/80-\): it is a genuine duplicate: .*`+
 		`Duplicate entry 'ann@example.com' for key 'customer.email_uk' \(errno 1062\)`, g.messages())
 
 	shown := g.run("show --workflow wf`")
 	assert.Contains(g, shown, "merge backoff: giving up on the value")
 	assert.Contains(g, shown, `"type": "State Changed"`, "rows of vreplication_log")
+	assert.Contains(g, g.run("{id, state, message}"), `"state":"Error","message":"merge backoff: giving up on the value`)
+	assert.Contains(g, g.run("{stream_id"), `"state":"Error","message":"merge backoff: giving up on the value`)
 
 	vars := g.run("debug/vars")
 	assert.Regexp(g, `"VReplicationMergeGenuineDuplicateCountTotal": 1\b`, vars)
@@ -215,9 +245,14 @@ func (g *guideTest) repair() {
 
 // switchOff shows that the workflow then ends at a duplicate as on stock.
 func (g *guideTest) switchOff() {
-	g.run("--config-overrides")
+	assert.Equal(g, "{}\n", g.run("options.config"))
+	g.run("experimental-flags=7")
+	assert.Equal(g, `{"vreplication-experimental-flags":"7"}`+"\n", g.run("options.config"))
 	g.exec("insert into customer (id, email) values (6, 'ann@example.com')")
 	g.await("the stream ends", func() bool { return strings.HasPrefix(g.messages(), "Error: ") })
 	assert.NotContains(g, g.messages(), "merge backoff")
 	assert.Contains(g, g.messages(), "errno 1062")
+
+	g.run("experimental-flags=`")
+	assert.NotContains(g, g.run("options.config"), "7")
 }
