@@ -193,7 +193,8 @@ func (j *joint) answer(c *collision, candidates []*member) (best *member, bestUn
 	}
 	if c.holder.table != "" {
 		for _, m := range candidates {
-			if len(m.window.touches[c.holder]) > 0 {
+			// A row that wants the primary key of another is not its own holder.
+			if len(m.window.touches[c.holder]) > 0 && (m != c.member || c.holder != c.row) {
 				c.owner = m.id
 			}
 			consider(m, c.holder)

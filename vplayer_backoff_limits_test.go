@@ -149,3 +149,22 @@ func TestPackOfTwoStatements(t *testing.T) {
 		assert.ErrorContains(t, m.Streams[1].Err, "genuine duplicate")
 	})
 }
+
+// TestGenuinePrimaryKey: two sources hold one primary key. The row that wants it is
+// not named as the one that has it.
+func TestGenuinePrimaryKey(t *testing.T) {
+	inMergeOf(t, func(m *merge) {
+		m.startAll()
+		m.sql(0, "insert into {0} values (1,10,'a')")
+		m.sync()
+		_, err := m.Streams[1].SQL("insert into {1} values (1,20,'b')")
+		require.NoError(t, err)
+		m.Streams[1].Send()
+		select {
+		case <-m.Streams[1].Done:
+		case <-time.After(time.Minute):
+		}
+		require.ErrorContains(t, m.Streams[1].Err, "held by the row with primary key ('1') of stream 1 (")
+		assert.ErrorContains(t, m.Streams[1].Err, "wanted by the row with primary key ('1') of stream 2 (")
+	})
+}

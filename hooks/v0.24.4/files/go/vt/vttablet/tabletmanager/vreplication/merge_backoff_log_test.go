@@ -73,7 +73,7 @@ func TestMergeBackoffLogLines(t *testing.T) {
 	m := newBlockedMerge(t)
 	check := func(prefix, level, value string, stream, peer int) map[string]any {
 		t.Helper()
-		m.waitFor(prefix, func() (bool, string) { return len(lines.from(prefix)) > 0, "" })
+		m.waitFor(prefix, func() (bool, string) { return len(lines.from(prefix)) > 0, fmt.Sprint(lines.from("")) })
 		list := lines.from(prefix)
 		require.Len(t, list, 1)
 		line := list[0]
@@ -93,7 +93,7 @@ func TestMergeBackoffLogLines(t *testing.T) {
 	require.Greater(t, line["blocked"], 5e9, "nanoseconds")
 	require.Equal(t, "wait", line["end"])
 
-	m.exec("insert into {0} values (3, 10, 'c')")
+	m.exec("insert into {0} values (4, 10, 'd')")
 	m.waitDuplicate(0)
 	check("merge backoff: giving up on the value '10'", "ERROR", "10", 0, 1)
 	require.Len(t, lines.from("merge backoff: the stream is blocked"), 1)
