@@ -50,51 +50,39 @@ func (r Resolution) height() int {
 // counters counts what happened to each stream, by its id. They live as long as
 // the hub does: a stream that is restarted goes on counting.
 type counters struct {
-	mu          sync.Mutex
-	conflicts   map[int32]int64
-	resolutions map[int32]map[Resolution]int64
-	blocked     map[int32]bool
-	duplicates  map[int32]int64
+	mu      sync.Mutex
+	streams map[int32]*Counts
+}
+
+func (c *counters) change(id int32, f func(counts *Counts)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	counts := c.streams[id]
+	if counts == nil {
+		counts = &Counts{Resolutions: make(map[Resolution]int64)}
+		if c.streams == nil {
+			c.streams = make(map[int32]*Counts)
+		}
+		c.streams[id] = counts
+	}
+	f(counts)
 }
 
 func (c *counters) conflict(id int32) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.conflicts == nil {
-		c.conflicts = make(map[int32]int64)
-	}
-	c.conflicts[id]++
+	c.change(id, func(counts *Counts) { counts.Conflicts++ })
 }
 
 func (c *counters) resolution(id int32, r Resolution) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.resolutions == nil {
-		c.resolutions = make(map[int32]map[Resolution]int64)
-	}
-	if c.resolutions[id] == nil {
-		c.resolutions[id] = make(map[Resolution]int64)
-	}
-	c.resolutions[id][r]++
+	c.change(id, func(counts *Counts) { counts.Resolutions[r]++ })
 }
 
 // genuine counts a conflict that was proven to be a genuine duplicate.
 func (c *counters) genuine(id int32) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.duplicates == nil {
-		c.duplicates = make(map[int32]int64)
-	}
-	c.duplicates[id]++
+	c.change(id, func(counts *Counts) { counts.Genuine++ })
 }
 
 func (c *counters) setBlocked(id int32, blocked bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.blocked == nil {
-		c.blocked = make(map[int32]bool)
-	}
-	c.blocked[id] = blocked
+	c.change(id, func(counts *Counts) { counts.Blocked = blocked })
 }
 
 // Counts is what the hub counted for one stream since the process started.
@@ -116,10 +104,11 @@ func (h *Hub) Counts(id int32) Counts {
 	c := &h.counters
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Counts{
-		Conflicts:   c.conflicts[id],
-		Resolutions: maps.Clone(c.resolutions[id]),
-		Genuine:     c.duplicates[id],
-		Blocked:     c.blocked[id],
+	counts := c.streams[id]
+	if counts == nil {
+		return Counts{}
 	}
+	copied := *counts
+	copied.Resolutions = maps.Clone(counts.Resolutions)
+	return copied
 }
