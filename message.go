@@ -66,7 +66,11 @@ func (r *resolution) verdict(why string) string {
 	text := givingUp + r.ladder.last.what()
 	if c := r.collision; c != nil && c.kind == duplicateKey {
 		if c.holder.table != "" {
-			text += fmt.Sprintf(", held by the row with primary key %s of %s", c.change.Table.describe(c.holder.row), r.owner(c))
+			text += ", held by the row with primary key " + c.change.Table.describe(c.holder.row)
+			// Its stream may have been deleted.
+			if c.owner != 0 || len(r.peers) > 0 {
+				text += " of " + r.owner(c)
+			}
 		}
 		text += fmt.Sprintf(", wanted by the row with primary key %s of %s", c.change.Table.describe(c.row.row), r.hub.name(r.config.ID))
 	}
@@ -149,7 +153,7 @@ func listPeers(peers []Stream) string {
 	const most = 2
 	var movable, stuck []string
 	for _, p := range peers {
-		if p.CanMove() {
+		if p.canMove() {
 			movable = append(movable, p.String())
 		} else {
 			stuck = append(stuck, p.String())

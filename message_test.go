@@ -140,6 +140,9 @@ func TestVerdict(t *testing.T) {
 
 	r.unfoldable = "it holds a statement instead of rows"
 	assert.Contains(t, r.verdict("because"), r.unfoldable)
+
+	r.peers = nil
+	assert.Contains(t, r.verdict("because"), "primary key ('2'), wanted by", "all peers were deleted meanwhile")
 }
 
 // TestGiveUp shows that the error which ends a stream keeps MySQL's number, by
