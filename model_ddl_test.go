@@ -19,6 +19,7 @@ limitations under the License.
 package mergebackoff_test
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -45,7 +46,7 @@ func ParseTable(name, ddl string) (*TableDef, error) {
 	}
 	if table.Key == nil {
 		if len(table.Unique) > 0 {
-			return nil, fmt.Errorf("the model has no table with a unique key but without a primary key")
+			return nil, errors.New("the model has no table with a unique key but without a primary key")
 		}
 		table.NoKey = true
 		for i := range table.Columns {

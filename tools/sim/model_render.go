@@ -261,12 +261,9 @@ func (t *TableDef) selectSQL(columns []int, row Row, by []int) string {
 }
 
 func (t *TableDef) whereSQL(row Row, columns []int) string {
-	text := ""
-	for k, i := range columns {
-		if k > 0 {
-			text += " and "
-		}
-		text += t.Columns[i].Name + "=" + literalSQL(row[i])
+	terms := make([]string, 0, len(columns))
+	for _, i := range columns {
+		terms = append(terms, t.Columns[i].Name+"="+literalSQL(row[i]))
 	}
-	return text
+	return strings.Join(terms, " and ")
 }

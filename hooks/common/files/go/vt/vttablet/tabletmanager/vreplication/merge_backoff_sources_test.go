@@ -99,8 +99,7 @@ func TestMergeBackoffSourcePosition(t *testing.T) {
 	registerPositionClient(position)
 	tmclienttest.SetProtocol("merge_backoff_sources", "merge_backoff_sources")
 
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	ctx := context.Background()
 	ts := memorytopo.NewServer(ctx, "zone1")
 	defer ts.Close()
 	require.NoError(t, ts.CreateKeyspace(ctx, "ks", &topodatapb.Keyspace{}))

@@ -28,14 +28,16 @@ var mergeBlockedTimings = stats.NewMultiTimings("VReplicationMergeBlockedTimings
 	"How long streams of a merge were blocked by a conflict, per stream", mergeLabels)
 
 func init() {
-	registerMergeStats(globalStats)
+	// Not the value: the engine's tests put another one in its place.
+	registerMergeStats(func() *vrStats { return globalStats })
 }
 
 // registerMergeStats exports what merge backoff counts: a metric per stream and,
 // for what is counted, one across all streams.
-func registerMergeStats(st *vrStats) {
+func registerMergeStats(current func() *vrStats) {
 	perStream := func(add func(result map[string]int64, label string, counts mergebackoff.Counts)) func() map[string]int64 {
 		return func() map[string]int64 {
+			st := current()
 			st.mu.Lock()
 			defer st.mu.Unlock()
 			result := make(map[string]int64, len(st.controllers))
