@@ -42,7 +42,7 @@ func (r *resolution) combine(ctx context.Context, s situation) error {
 	if err := r.sit(); err != nil {
 		return err
 	}
-	r.ticket = r.hub.Ticket()
+	r.ticket = r.hub.ticket()
 	window := r.seat.window
 	if len(window.units) == 0 || window.units[0].refuse != "" {
 		return r.cannotFold(s)
@@ -177,7 +177,7 @@ func (r *resolution) readUntilTurn(ctx context.Context, place place) (come bool,
 // committed goes on from what the stream has committed itself, as a leader. end
 // is io.EOF if it ends there.
 func (r *resolution) committed(end error) error {
-	r.hub.Announce()
+	r.hub.announce()
 	if end != nil {
 		// The message says by now where the stream stopped.
 		r.message = ""

@@ -54,7 +54,7 @@ func (cr *CopyRetry) Wait(ctx context.Context, hub *Hub, config Config, err erro
 	if c.kind != duplicateKey || isVerdict(err) {
 		return err
 	}
-	peers, perr := hub.Peers(config.ID, config.Tables)
+	peers, perr := hub.peers(config.ID, config.Tables)
 	if perr != nil || len(peers) == 0 {
 		return err
 	}

@@ -46,7 +46,7 @@ func (b *Backoff) HoldBack(ctx context.Context) error {
 	for {
 		// Before the look at the meters: what is announced from here on ends the
 		// wait.
-		ticket := b.hub.Ticket()
+		ticket := b.hub.ticket()
 		if !b.ahead(time.Now()) {
 			return nil
 		}
@@ -62,7 +62,7 @@ func (b *Backoff) HoldBack(ctx context.Context) error {
 
 // hold waits for a commit of any stream.
 func (b *Backoff) hold(ctx context.Context, ticket uint64, until time.Time, alive *time.Ticker) (held bool, err error) {
-	announced, release := b.hub.Wait(ticket)
+	announced, release := b.hub.wait(ticket)
 	defer release()
 	select {
 	case <-ctx.Done():
@@ -82,7 +82,7 @@ func (b *Backoff) ahead(now time.Time) bool {
 	recent := now.Add(-driftMemory).UnixNano()
 	own := b.meter.read()
 	for _, peer := range b.peers {
-		if !peer.CanMove() || peer.Silent {
+		if !peer.canMove() || peer.Silent {
 			continue
 		}
 		m := b.hub.meter(peer.ID)

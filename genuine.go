@@ -137,7 +137,7 @@ func (s *suspicion) ask(ctx context.Context, sources Sources, streams []Stream) 
 	bySource := make(map[string]string, len(streams))
 	s.trouble = ""
 	for _, stream := range streams {
-		if stream.Silent || !stream.CanMove() {
+		if stream.Silent || !stream.canMove() {
 			continue
 		}
 		source := stream.Source.GetExternalCluster() + ":" + stream.Source.GetExternalMysql() + ":" + stream.source()
@@ -161,7 +161,7 @@ func (s *suspicion) ask(ctx context.Context, sources Sources, streams []Stream) 
 // answered reports whether the positions of all these streams are known.
 func (s *suspicion) answered(streams []Stream) bool {
 	for _, stream := range streams {
-		if _, known := s.targets[stream.ID]; !known && stream.CanMove() && !stream.Silent {
+		if _, known := s.targets[stream.ID]; !known && stream.canMove() && !stream.Silent {
 			return false
 		}
 	}

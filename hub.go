@@ -44,7 +44,7 @@ type Hub struct {
 	generation atomic.Uint64
 	// commits counts the target commits of all streams.
 	commits atomic.Uint64
-	// waiting is the number of streams in Wait. While it is zero an
+	// waiting is the number of streams that wait. While it is zero an
 	// announcement costs one addition.
 	waiting atomic.Int64
 
@@ -104,12 +104,7 @@ func (h *Hub) change(f func()) {
 	f()
 	h.generation.Add(1)
 	h.mu.Unlock()
-	h.Announce()
-}
-
-// Generation changes whenever the set of streams, or the state of one, does.
-func (h *Hub) Generation() uint64 {
-	return h.generation.Load()
+	h.announce()
 }
 
 // Streams returns the known streams by id.
@@ -139,19 +134,19 @@ func (h *Hub) name(id int32) string {
 	return fmt.Sprintf("stream %d", id)
 }
 
-// Peers returns the peers of stream id, see [Peers]. A stream that the hub does
+// peers returns the peers of stream id, see peersAmong. A stream that the hub does
 // not know has none.
-func (h *Hub) Peers(id int32, tables []string) ([]Stream, error) {
+func (h *Hub) peers(id int32, tables []string) ([]Stream, error) {
 	streams := h.Streams()
 	i := slices.IndexFunc(streams, func(s Stream) bool { return s.ID == id })
 	if i < 0 {
 		return nil, nil
 	}
-	return Peers(streams[i], streams, tables)
+	return peersAmong(streams[i], streams, tables)
 }
 
-// Announce tells all that wait that a target transaction was committed.
-func (h *Hub) Announce() {
+// announce tells all that wait that a target transaction was committed.
+func (h *Hub) announce() {
 	h.commits.Add(1)
 	if h.waiting.Load() == 0 {
 		return
@@ -168,20 +163,20 @@ func (h *Hub) Announce() {
 // read on: it may now have the release that they need.
 func (h *Hub) nudge(own *seat) {
 	if len(h.seats.others(own)) > 0 {
-		h.Announce()
+		h.announce()
 	}
 }
 
-// Ticket is to be taken before an attempt: a commit that comes after it, even
+// ticket is to be taken before an attempt: a commit that comes after it, even
 // while the attempt is still running, ends the wait that follows.
-func (h *Hub) Ticket() uint64 {
+func (h *Hub) ticket() uint64 {
 	return h.commits.Load()
 }
 
-// Wait returns a channel that is closed once a commit was announced after the
+// wait returns a channel that is closed once a commit was announced after the
 // ticket was taken. release is to be called when the caller no longer waits.
-func (h *Hub) Wait(ticket uint64) (announced <-chan struct{}, release func()) {
-	// The count goes up before the ticket is compared, and Announce counts its
+func (h *Hub) wait(ticket uint64) (announced <-chan struct{}, release func()) {
+	// The count goes up before the ticket is compared, and announce counts its
 	// commit before it looks for waiters: one of the two sees the other.
 	h.waiting.Add(1)
 	h.mu.Lock()

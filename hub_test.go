@@ -42,12 +42,12 @@ func isClosed(c <-chan struct{}) bool {
 // TestHubZeroValue shows that an empty hub answers every question.
 func TestHubZeroValue(t *testing.T) {
 	var h Hub
-	h.Announce()
+	h.announce()
 	h.Remove(1)
 	h.Reset()
 	h.SetState(1, binlogdatapb.VReplicationWorkflowState_Running)
 	assert.Empty(t, h.Streams())
-	peers, err := h.Peers(1, []string{"t"})
+	peers, err := h.peers(1, []string{"t"})
 	require.NoError(t, err)
 	assert.Empty(t, peers)
 	counts := h.Counts(1)
@@ -62,32 +62,32 @@ func TestHubZeroValue(t *testing.T) {
 func TestHubWait(t *testing.T) {
 	t.Run("an announcement ends the wait", func(t *testing.T) {
 		var h Hub
-		announced, release := h.Wait(h.Ticket())
+		announced, release := h.wait(h.ticket())
 		defer release()
 		assert.False(t, isClosed(announced))
-		h.Announce()
+		h.announce()
 		assert.True(t, isClosed(announced))
 	})
 	t.Run("one that came after the ticket does as well", func(t *testing.T) {
 		var h Hub
-		ticket := h.Ticket()
-		h.Announce()
-		announced, release := h.Wait(ticket)
+		ticket := h.ticket()
+		h.announce()
+		announced, release := h.wait(ticket)
 		defer release()
 		assert.True(t, isClosed(announced))
 	})
 	t.Run("one that came before does not", func(t *testing.T) {
 		var h Hub
-		h.Announce()
-		announced, release := h.Wait(h.Ticket())
+		h.announce()
+		announced, release := h.wait(h.ticket())
 		defer release()
 		assert.False(t, isClosed(announced))
 	})
 	t.Run("all that wait are woken", func(t *testing.T) {
 		var h Hub
-		first, release1 := h.Wait(h.Ticket())
-		second, release2 := h.Wait(h.Ticket())
-		h.Announce()
+		first, release1 := h.wait(h.ticket())
+		second, release2 := h.wait(h.ticket())
+		h.announce()
 		assert.True(t, isClosed(first))
 		assert.True(t, isClosed(second))
 		release1()
@@ -106,18 +106,18 @@ func TestHubWait(t *testing.T) {
 			if name == "state" {
 				h.Put(Stream{ID: 1, State: binlogdatapb.VReplicationWorkflowState_Stopped})
 			}
-			announced, release := h.Wait(h.Ticket())
-			generation := h.Generation()
+			announced, release := h.wait(h.ticket())
+			generation := h.generation.Load()
 			change()
 			assert.True(t, isClosed(announced), name)
-			assert.NotEqual(t, generation, h.Generation(), name)
+			assert.NotEqual(t, generation, h.generation.Load(), name)
 			release()
 		}
 	})
 	t.Run("a state that is no change does not", func(t *testing.T) {
 		var h Hub
 		h.Put(Stream{ID: 1, State: binlogdatapb.VReplicationWorkflowState_Running})
-		announced, release := h.Wait(h.Ticket())
+		announced, release := h.wait(h.ticket())
 		defer release()
 		h.SetState(1, binlogdatapb.VReplicationWorkflowState_Running)
 		h.SetState(2, binlogdatapb.VReplicationWorkflowState_Running)
@@ -137,9 +137,9 @@ func TestHubLosesNothing(t *testing.T) {
 	for range waiters {
 		wg.Go(func() {
 			for range rounds {
-				ticket := h.Ticket()
+				ticket := h.ticket()
 				requests <- struct{}{}
-				announced, release := h.Wait(ticket)
+				announced, release := h.wait(ticket)
 				select {
 				case <-announced:
 				case <-time.After(30 * time.Second):
@@ -157,7 +157,7 @@ func TestHubLosesNothing(t *testing.T) {
 	for {
 		select {
 		case <-requests:
-			h.Announce()
+			h.announce()
 			continue
 		case <-done:
 		}
@@ -174,7 +174,7 @@ func TestHubIsConcurrent(t *testing.T) {
 		wg.Go(func() {
 			for range 200 {
 				h.Put(running(id, "wf", filterOf("x", "/.*", "")))
-				_, err := h.Peers(id, []string{"t"})
+				_, err := h.peers(id, []string{"t"})
 				assert.NoError(t, err)
 				h.SetState(id, binlogdatapb.VReplicationWorkflowState_Stopped)
 				h.counters.conflict(id)

@@ -50,8 +50,8 @@ type Stream struct {
 	Err error
 }
 
-// CanMove reports whether the stream can commit anything without an operator.
-func (s Stream) CanMove() bool {
+// canMove reports whether the stream can commit anything without an operator.
+func (s Stream) canMove() bool {
 	return s.Err == nil &&
 		s.State != binlogdatapb.VReplicationWorkflowState_Stopped &&
 		s.State != binlogdatapb.VReplicationWorkflowState_Error
@@ -68,7 +68,7 @@ func (s Stream) String() string {
 	switch {
 	case s.Err != nil:
 		fmt.Fprintf(&b, ", unreadable: %v", s.Err)
-	case !s.CanMove():
+	case !s.canMove():
 		fmt.Fprintf(&b, ", %s", s.State)
 	}
 	b.WriteByte(')')
@@ -87,7 +87,7 @@ func (s Stream) merges() bool {
 	return s.WorkflowType != binlogdatapb.VReplicationWorkflowType_OnlineDDL
 }
 
-// Peers returns those of others that can write a target table that self can
+// peersAmong returns those of others that can write a target table that self can
 // write too, by id. Whether they run, or of which workflow they are, does not
 // matter: a stopped peer cannot help now, but may be started.
 //
@@ -96,7 +96,7 @@ func (s Stream) merges() bool {
 // streams. A stream whose row could not be read counts as a peer, since nobody
 // can say that it is none. The error is that of self's own rules, and names the
 // rule.
-func Peers(self Stream, others []Stream, tables []string) ([]Stream, error) {
+func peersAmong(self Stream, others []Stream, tables []string) ([]Stream, error) {
 	if !self.merges() {
 		return nil, nil
 	}

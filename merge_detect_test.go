@@ -192,7 +192,7 @@ func TestPeers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			peers, err := Peers(tt.self, []Stream{tt.other, tt.self}, tables)
+			peers, err := peersAmong(tt.self, []Stream{tt.other, tt.self}, tables)
 			if tt.err != "" {
 				require.ErrorContains(t, err, tt.err)
 				return
@@ -211,7 +211,7 @@ func TestPeers(t *testing.T) {
 // TestPeersAreSorted pins the order, which messages and locks rest on.
 func TestPeersAreSorted(t *testing.T) {
 	self := running(2, "wf", filterOf("-80", "/.*", ""))
-	peers, err := Peers(self, []Stream{
+	peers, err := peersAmong(self, []Stream{
 		running(7, "wf", filterOf("a", "/.*", "")), self, running(1, "wf", filterOf("b", "/.*", "")),
 	}, []string{"t"})
 	require.NoError(t, err)
@@ -223,11 +223,11 @@ func TestPeersAreSorted(t *testing.T) {
 // there for the message.
 func TestPeersKeepTheErrorOfABadPattern(t *testing.T) {
 	self := running(1, "wf", filterOf("-80", "/.*", ""))
-	peers, err := Peers(self, []Stream{running(2, "wf", filterOf("80-", "/(/", ""))}, []string{"t"})
+	peers, err := peersAmong(self, []Stream{running(2, "wf", filterOf("80-", "/(/", ""))}, []string{"t"})
 	require.NoError(t, err)
 	require.Len(t, peers, 1)
 	require.Error(t, peers[0].Err)
-	assert.False(t, peers[0].CanMove())
+	assert.False(t, peers[0].canMove())
 	assert.Contains(t, peers[0].String(), "unreadable")
 }
 
@@ -236,14 +236,14 @@ func TestPeersKeepTheErrorOfABadPattern(t *testing.T) {
 func TestStreamString(t *testing.T) {
 	s := running(3, "move", filterOf("-80", "/.*", ""))
 	assert.Equal(t, "stream 3 (move, source ks/-80)", s.String())
-	assert.True(t, s.CanMove())
+	assert.True(t, s.canMove())
 
 	s.State = binlogdatapb.VReplicationWorkflowState_Stopped
 	assert.Equal(t, "stream 3 (move, source ks/-80, Stopped)", s.String())
-	assert.False(t, s.CanMove())
+	assert.False(t, s.canMove())
 
 	s.State = binlogdatapb.VReplicationWorkflowState_Copying
-	assert.True(t, s.CanMove(), "a stream that copies moves")
+	assert.True(t, s.canMove(), "a stream that copies moves")
 
 	s.Source = nil
 	assert.Equal(t, "stream 3 (move)", s.String())

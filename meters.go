@@ -117,7 +117,7 @@ func (m *meter) moves() {
 func (h *Hub) read(peer Stream, taking bool) reading {
 	r := reading{id: peer.ID, silent: peer.Silent}
 	switch {
-	case !peer.CanMove():
+	case !peer.canMove():
 	case peer.Silent:
 		// It is taken to be near its source.
 		r.ns = time.Now().Add(-silentLag).UnixNano()

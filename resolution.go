@@ -78,7 +78,7 @@ func (b *Backoff) resolve(ctx context.Context, cause conflict) error {
 	}
 	r := &resolution{
 		Backoff: b,
-		ticket:  b.hub.Ticket(),
+		ticket:  b.hub.ticket(),
 		how:     ResolvedByIsolation,
 		alive:   time.NewTicker(keepAliveInterval),
 
@@ -241,7 +241,7 @@ func (r *resolution) attempt(ctx context.Context, units int, s situation) error 
 	if err := r.askThrottler(ctx); err != nil {
 		return err
 	}
-	r.ticket = r.hub.Ticket()
+	r.ticket = r.hub.ticket()
 	// What it has yet to read could not be folded with this, or be kept.
 	before := r.readMeters(reading{id: r.config.ID, ns: math.MaxInt64}, false)
 	err := r.replay(ctx, units)
@@ -336,7 +336,7 @@ func (r *resolution) replay(ctx context.Context, units int) error {
 		return nil
 	}
 	r.commit(end)
-	r.hub.Announce()
+	r.hub.announce()
 	return nil
 }
 
@@ -371,7 +371,7 @@ func (r *resolution) noteCommitted(events []*binlogdatapb.VEvent) {
 func (r *resolution) wait(ctx context.Context, delay time.Duration) error {
 	r.climb(ResolvedByWaiting)
 	r.hub.counters.setBlocked(r.config.ID, r.ladder.blocked())
-	announced, release := r.hub.Wait(r.ticket)
+	announced, release := r.hub.wait(r.ticket)
 	defer release()
 	var arrived <-chan struct{}
 	if r.ladder.blocked() && r.roomLeft() {

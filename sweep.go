@@ -106,7 +106,7 @@ func (r *resolution) peersReady(others []*seat, second int64) bool {
 		end += r.clockOffset
 	}
 	for _, peer := range r.peers {
-		if peer.CanMove() && !seated[peer.ID] && r.hub.meter(peer.ID).ns.Load() < end {
+		if peer.canMove() && !seated[peer.ID] && r.hub.meter(peer.ID).ns.Load() < end {
 			return false
 		}
 	}

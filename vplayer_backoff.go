@@ -107,7 +107,7 @@ func New(player Player, hub *Hub, config Config) *Backoff {
 		clockOffset: math.MaxInt64,
 		frequency:   newFrequency(),
 		// Not the hub's generation, whatever it is: the first fetch looks.
-		generation: hub.Generation() - 1,
+		generation: hub.generation.Load() - 1,
 	}
 	// What an earlier run had read is not what this one has.
 	b.meter.set(0, nil)
@@ -198,11 +198,11 @@ func (b *Backoff) detect() error {
 
 // lookUpPeers looks the stream's peers up, if the set of streams has changed.
 func (b *Backoff) lookUpPeers() error {
-	generation := b.hub.Generation()
+	generation := b.hub.generation.Load()
 	if generation == b.generation {
 		return nil
 	}
-	peers, err := b.hub.Peers(b.config.ID, b.config.Tables)
+	peers, err := b.hub.peers(b.config.ID, b.config.Tables)
 	if err != nil {
 		return err
 	}
@@ -297,7 +297,7 @@ func (b *Backoff) settle(committed bool) error {
 	b.queue.commit(b.queue.next)
 	b.player.Mark()
 	if committed {
-		b.hub.Announce()
+		b.hub.announce()
 	}
 	b.tellEnded()
 	return b.batching.restore()
