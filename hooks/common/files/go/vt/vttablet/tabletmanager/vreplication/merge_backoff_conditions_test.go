@@ -101,7 +101,12 @@ func (m *mergeTest) stream(i int) (state, message string) {
 // isBlocked reports whether stream i says that it waits for a peer.
 func (m *mergeTest) isBlocked(i int) bool {
 	m.t.Helper()
-	state, message := m.stream(i)
+	return saysBlocked(m.stream(i))
+}
+
+// saysBlocked reports whether a stream's state and message, of one moment, are those
+// of one that waits for a peer.
+func saysBlocked(state, message string) bool {
 	return state == "Running" && strings.HasPrefix(message, "merge backoff: waiting")
 }
 
@@ -152,7 +157,7 @@ func (m *mergeTest) waitBlocked(i int) (message string) {
 		var state string
 		state, message = m.stream(i)
 		require.NotEqual(m.t, "Error", state, "stream %d: %s", i, message)
-		return m.isBlocked(i), state + ": " + message
+		return saysBlocked(state, message), state + ": " + message
 	})
 	return message
 }
