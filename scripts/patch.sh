@@ -147,13 +147,14 @@ check_names() {
   [[ -z $found ]] || die "the commit would name what is not in Vitess:"$'\n'"$found"
 }
 
+when=$(git -C "$repo" log -1 --format=%aI 2>/dev/null) || when=$(date -Iseconds)
+export GIT_AUTHOR_NAME=$name GIT_AUTHOR_EMAIL=$email GIT_AUTHOR_DATE=$when
+export GIT_COMMITTER_NAME=$name GIT_COMMITTER_EMAIL=$email GIT_COMMITTER_DATE=$when
+
 open_base
 [[ -f $repo/hooks/$version/hooks.patch ]] || die "hooks/$version/hooks.patch does not exist: there is nothing to put into Vitess $version yet"
 made=$(patch_tree)
 check_names "$made"
-when=$(git -C "$repo" log -1 --format=%aI 2>/dev/null) || when=$(date -Iseconds)
-export GIT_AUTHOR_NAME=$name GIT_AUTHOR_EMAIL=$email GIT_AUTHOR_DATE=$when
-export GIT_COMMITTER_NAME=$name GIT_COMMITTER_EMAIL=$email GIT_COMMITTER_DATE=$when
 git interpret-trailers --trailer "Signed-off-by: $name <$email>" "$repo/upstream/message.txt" >"$scratch/message"
 commit=$(tree_git commit-tree -p base -F "$scratch/message" "$made")
 out=$work/patch/$label

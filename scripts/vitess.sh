@@ -32,8 +32,8 @@ create() {
   say "Making a working copy of Vitess $version in ${tree#"$repo"/} (downloads about 20 MB if need be; under a minute) ..."
   rm -rf "$new"
   mkdir -p "$new"
-  # In a folder without a go.mod, so that no go.sum of ours is touched.
-  if ! answer=$(cd "$new" && host_go mod download -json "vitess.io/vitess@$version"); then
+  # Outside this module, whose go.mod may want a newer go than that line has.
+  if ! answer=$(cd / && host_go mod download -json "vitess.io/vitess@$version"); then
     printf '%s\n' "$answer" >&2
     die "Vitess $version cannot be had from the Go module proxy (go env GOPROXY), see above"
   fi
