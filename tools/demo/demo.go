@@ -38,16 +38,11 @@ type Config struct {
 	Stock bool
 	// Duration is how long hot values are handed over.
 	Duration time.Duration
-	// HotValues is the number of values that go around; Clients is the number of
-	// clients that share them; Rate bounds their transactions per second, 0 is
-	// no bound; BulkRows is the size of the transactions that make a stream lag,
-	// 0 is none of them.
-	HotValues, Clients, Rate, BulkRows int
+	// Load says what the clients do.
+	workload.Load
 	// Faults is how many faults strike the target; it then takes as long as these
 	// take, whatever Duration says.
 	Faults int
-	// Seed determines the histories of all clients, but not their interleaving.
-	Seed uint64
 	// Samples, if not empty, is the file that gets the progress as JSON.
 	Samples string
 	// Out receives the progress.
@@ -77,7 +72,7 @@ const resumed = 2 * time.Second
 type run struct {
 	cfg     *Config
 	cluster *cluster.Cluster
-	load    *load
+	clients *workload.Clients
 	monitor *Monitor
 	sources []*cluster.Tablet
 	target  *cluster.Tablet
@@ -99,8 +94,8 @@ func Run(ctx context.Context, cfg *Config) (*Summary, error) {
 			err = errors.Join(err, r.writeSamples(cfg.Samples))
 		}
 	}
-	if r.load != nil {
-		r.summary.count(&r.load.stats)
+	if r.clients != nil {
+		r.summary.count(&r.clients.Stats)
 	}
 	if err == nil && !cfg.Stock && r.summary.Conflicts.Met == 0 {
 		err = errors.New("vttablet has counted no conflict, so nothing was shown")
@@ -129,7 +124,7 @@ func (r *run) run(ctx context.Context) error {
 	}
 	r.target = c.Tablets(keyspace, targetShard)[0]
 	err = r.merge(ctx)
-	var died *StreamError
+	var died *cluster.StreamError
 	if err != nil && ctx.Err() == nil && !(r.cfg.Stock && errors.As(err, &died)) {
 		c.KeepData() // for a look at what went wrong
 	}
@@ -153,11 +148,11 @@ func (r *run) merge(ctx context.Context) error {
 		return err
 	}
 	defer db.Close()
-	r.load = newLoad(db, r.cfg, shards)
-	r.monitor = NewMonitor(r.target, workflowName, &r.load.stats, r.printf)
+	r.clients = workload.NewClients(db, r.cfg.Load, shards)
+	r.monitor = NewMonitor(r.target, workflowName, &r.clients.Stats, r.printf)
 
 	r.printf("Creating the rows that are there from the start.\n")
-	if err := r.load.prepare(ctx); err != nil {
+	if err := r.clients.Prepare(ctx); err != nil {
 		return err
 	}
 	watched, cancel := context.WithCancelCause(ctx)
@@ -169,7 +164,7 @@ func (r *run) merge(ctx context.Context) error {
 		}
 	}()
 	err = r.replicate(watched)
-	if died := new(StreamError); errors.As(context.Cause(watched), &died) {
+	if died := new(cluster.StreamError); errors.As(context.Cause(watched), &died) {
 		err = died
 	}
 	if err != nil && ctx.Err() == nil {
@@ -185,9 +180,9 @@ func (r *run) merge(ctx context.Context) error {
 
 // replicate runs the workflow from its start until VDiff has judged it.
 func (r *run) replicate(ctx context.Context) error {
-	r.load.start(ctx, r.load.light)
+	r.clients.Start(ctx, r.clients.Light())
 	err := r.underLoad(ctx)
-	if err := errors.Join(err, r.load.halt()); err != nil {
+	if err := errors.Join(err, r.clients.Halt()); err != nil {
 		return err
 	}
 	r.printf("The writes have stopped; waiting for both streams to catch up.\n")
@@ -226,7 +221,7 @@ func (r *run) underLoad(ctx context.Context) error {
 	r.printf("Both streams are running. For %s, %d clients now hand %d unique values between rows on different shards.\n",
 		r.cfg.Duration, min(r.cfg.Clients, r.cfg.HotValues), r.cfg.HotValues)
 	r.monitor.Begin()
-	r.load.start(ctx, r.load.hot)
+	r.clients.Start(ctx, r.clients.Hot())
 	if r.cfg.Faults > 0 {
 		return r.inject(ctx)
 	}
@@ -248,14 +243,14 @@ func (r *run) switchOver(ctx context.Context) error {
 		return err
 	}
 	r.printf("The clients go on, on the merged shard.\n")
-	r.load.start(ctx, r.load.all())
+	r.clients.Start(ctx, r.clients.All())
 	timer := time.NewTimer(resumed)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-	if err := errors.Join(r.load.halt(), context.Cause(ctx)); err != nil {
+	if err := errors.Join(r.clients.Halt(), context.Cause(ctx)); err != nil {
 		return err
 	}
 	return r.checkClients(ctx)
@@ -264,15 +259,15 @@ func (r *run) switchOver(ctx context.Context) error {
 // checkClients compares the target with what the clients wrote to it after the
 // switch.
 func (r *run) checkClients(ctx context.Context) error {
-	known, err := r.load.rows()
+	known, err := r.clients.Rows()
 	if err != nil {
 		return err
 	}
-	parts, err := readTablets(ctx, []*cluster.Tablet{r.target})
+	have, err := cluster.ReadUnion(ctx, []*cluster.Tablet{r.target})
 	if err != nil {
 		return err
 	}
-	if d := diffRows(known, parts[0]); !d.Equal() {
+	if d := workload.Diff(known, have); !d.Equal() {
 		return fmt.Errorf("after the switch, the target is not as the clients left it: %s", d)
 	}
 	return nil
@@ -281,18 +276,18 @@ func (r *run) checkClients(ctx context.Context) error {
 // compare compares the target with the union of the sources, row for row, and
 // both with what the clients know.
 func (r *run) compare(ctx context.Context) error {
-	known, err := r.load.rows()
+	known, err := r.clients.Rows()
 	if err != nil {
 		return err
 	}
-	want, have, err := readUnion(ctx, r.sources, r.target)
+	want, have, err := r.read(ctx)
 	if err != nil {
 		return err
 	}
-	if d := diffRows(known, want); !d.Equal() {
+	if d := workload.Diff(known, want); !d.Equal() {
 		return fmt.Errorf("the sources are not as the clients left them: %s", d)
 	}
-	d := diffRows(want, have)
+	d := workload.Diff(want, have)
 	r.summary.Target, r.summary.Equal = d.String(), d.Equal()
 	r.printf("Target and union of the sources: %s\n", d)
 	if !d.Equal() {
@@ -303,11 +298,20 @@ func (r *run) compare(ctx context.Context) error {
 
 // autopsy says what a workflow that died or got stuck has left undone.
 func (r *run) autopsy(ctx context.Context) error {
-	want, have, err := readUnion(ctx, r.sources, r.target)
+	want, have, err := r.read(ctx)
 	if err != nil {
 		return err
 	}
-	d := diffRows(want, have)
+	d := workload.Diff(want, have)
 	r.summary.Target, r.summary.Equal = d.String(), d.Equal()
 	return nil
+}
+
+// read reads the union of the sources, and the target.
+func (r *run) read(ctx context.Context) (want, have map[int64]workload.Row, err error) {
+	if want, err = cluster.ReadUnion(ctx, r.sources); err != nil {
+		return nil, nil, err
+	}
+	have, err = cluster.ReadUnion(ctx, []*cluster.Tablet{r.target})
+	return want, have, err
 }

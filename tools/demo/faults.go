@@ -150,7 +150,7 @@ func (r *run) pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case err := <-r.load.errs:
+	case err := <-r.clients.Failed():
 		return err
 	case <-timer.C:
 		return nil
@@ -185,7 +185,7 @@ func (r *run) recovered(ctx context.Context, before map[int]string) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case err := <-r.load.errs:
+		case err := <-r.clients.Failed():
 			return err
 		case <-ticker.C:
 		}
@@ -195,7 +195,7 @@ func (r *run) recovered(ctx context.Context, before map[int]string) error {
 // checkpoint stops the writes, waits for the streams, compares, and lets the
 // writes go on.
 func (r *run) checkpoint(ctx context.Context) error {
-	if err := r.load.halt(); err != nil {
+	if err := r.clients.Halt(); err != nil {
 		return err
 	}
 	if err := r.monitor.Drain(ctx, r.sources, drainPatience); err != nil {
@@ -205,6 +205,6 @@ func (r *run) checkpoint(ctx context.Context) error {
 		return err
 	}
 	r.summary.Checkpoints++
-	r.load.start(ctx, r.load.all())
+	r.clients.Start(ctx, r.clients.All())
 	return nil
 }

@@ -31,16 +31,6 @@ import (
 // a second.
 const pollInterval = 200 * time.Millisecond
 
-// StreamError says that a stream of the workflow has ended in state Error.
-type StreamError struct {
-	Stream cluster.Stream
-}
-
-// Error implements error.
-func (e *StreamError) Error() string {
-	return fmt.Sprintf("stream %d from shard %s is in state Error: %s", e.Stream.ID, e.Stream.SourceShard, e.Stream.Message)
-}
-
 // Monitor watches the streams of a workflow on one target tablet.
 type Monitor struct {
 	target   *cluster.Tablet
@@ -51,8 +41,8 @@ type Monitor struct {
 	mu       sync.Mutex
 	begin    time.Time
 	streams  []cluster.Stream
-	counts   Conflicts
-	earlier  Conflicts         // of processes that have ended
+	counts   cluster.Conflicts
+	earlier  cluster.Conflicts // of processes that have ended
 	goal     map[string]string // source position to reach, by shard
 	reached  map[int]bool
 	underWay bool // the hot load has begun: lag counts
@@ -74,7 +64,7 @@ func NewMonitor(target *cluster.Tablet, workflow string, stats *workload.Stats, 
 }
 
 // Run polls until ctx is done or a stream ends in state Error, which it
-// returns as a StreamError at once.
+// returns as a cluster.StreamError at once.
 func (m *Monitor) Run(ctx context.Context) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -140,7 +130,7 @@ func (m *Monitor) poll(ctx context.Context) error {
 			}
 		}
 		if stream.State == "Error" {
-			return &StreamError{stream}
+			return &cluster.StreamError{Stream: stream}
 		}
 	}
 	return nil
@@ -168,11 +158,11 @@ func (m *Monitor) count(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	counts := readConflicts(vars, m.workflow)
+	counts := cluster.ReadConflicts(vars, m.workflow)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if counts.Met < m.counts.Met {
-		m.earlier = m.counts.plus(m.earlier)
+		m.earlier = m.counts.Plus(m.earlier)
 	}
 	m.counts = counts
 }
@@ -199,7 +189,7 @@ func (m *Monitor) line(sent int64, rate float64) string {
 		}
 		m.said[s.ID] = shorten(s.Message, 160)
 	}
-	fmt.Fprintf(&text, "  | conflicts %s", m.counts.plus(m.earlier))
+	fmt.Fprintf(&text, "  | conflicts %s", m.counts.Plus(m.earlier))
 	if len(waits) > 0 {
 		fmt.Fprintf(&text, "  | %s", strings.Join(waits, "; "))
 	}
@@ -245,10 +235,10 @@ func (m *Monitor) MaxLag() time.Duration {
 }
 
 // Conflicts returns the counters as last seen.
-func (m *Monitor) Conflicts() Conflicts {
+func (m *Monitor) Conflicts() cluster.Conflicts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.counts.plus(m.earlier)
+	return m.counts.Plus(m.earlier)
 }
 
 // running tells whether there are n streams, all of them past the copy phase.

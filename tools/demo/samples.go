@@ -55,7 +55,7 @@ type (
 func (m *Monitor) sample(statements int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	counts := m.counts.plus(m.earlier)
+	counts := m.counts.Plus(m.earlier)
 	m.samples = append(m.samples, Sample{
 		Seconds:    time.Since(m.begin).Seconds(),
 		Statements: statements,

@@ -25,6 +25,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"mergebackoff/tools/cluster"
 	"mergebackoff/tools/workload"
 )
 
@@ -42,7 +43,7 @@ type Summary struct {
 	Faults      map[string]int
 	Checkpoints int
 
-	Conflicts Conflicts
+	Conflicts cluster.Conflicts
 	MaxLag    time.Duration
 	Drain     time.Duration
 	VDiff     string

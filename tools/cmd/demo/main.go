@@ -71,7 +71,7 @@ func run() int {
 
 // report prints the last line and returns the exit status.
 func report(cfg *demo.Config, summary *demo.Summary, err error) int {
-	died := new(demo.StreamError)
+	died := new(cluster.StreamError)
 	switch {
 	case err == nil && summary.Equal:
 		fmt.Fprintln(cfg.Out, "\nPASS: the target equals the union of the sources.")

@@ -14,7 +14,7 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package demo
+package cluster
 
 import (
 	"fmt"
@@ -22,8 +22,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"mergebackoff/tools/cluster"
 )
 
 // Conflicts is what a patched vttablet counts of the conflicts of a workflow.
@@ -54,8 +52,8 @@ func ofWorkflow(labels, workflow string) bool {
 	return len(parts) > 2 && parts[2] == workflow
 }
 
-// readConflicts sums the counters over the streams of a workflow.
-func readConflicts(vars cluster.Vars, workflow string) Conflicts {
+// ReadConflicts sums the counters over the streams of a workflow.
+func ReadConflicts(vars Vars, workflow string) Conflicts {
 	c := Conflicts{Resolved: make(map[string]int64)}
 	_, c.Exported = vars[conflictVar]
 	for label, n := range vars.Map(conflictVar) {
@@ -76,8 +74,8 @@ func readConflicts(vars cluster.Vars, workflow string) Conflicts {
 	return c
 }
 
-// plus adds what an earlier process has counted.
-func (c Conflicts) plus(earlier Conflicts) Conflicts {
+// Plus adds what an earlier process has counted.
+func (c Conflicts) Plus(earlier Conflicts) Conflicts {
 	sum := c
 	sum.Met += earlier.Met
 	sum.Resolved = maps.Clone(c.Resolved)

@@ -14,18 +14,14 @@ See the License for the specific language governing permissions and
 limitations under the License.
 */
 
-package demo
+package workload
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"mergebackoff/tools/cluster"
-	"mergebackoff/tools/workload"
 )
 
 // Difference is what sets two sets of rows apart.
@@ -55,8 +51,8 @@ func (d Difference) String() string {
 		d.Rows, d.Missing, d.Changed, d.Extra, strings.Join(d.Samples, "; "))
 }
 
-// diffRows compares what is with what should be.
-func diffRows(want, have map[int64]workload.Row) Difference {
+// Diff compares what is with what should be.
+func Diff(want, have map[int64]Row) Difference {
 	d := Difference{Rows: len(want)}
 	sample := func(format string, args ...any) {
 		if len(d.Samples) < maxSamples {
@@ -83,10 +79,10 @@ func diffRows(want, have map[int64]workload.Row) Difference {
 	return d
 }
 
-// union merges the rows of several sources. A primary key or an email that is
+// Union merges the rows of several sources. A primary key or an email that is
 // held twice means that the history was not valid.
-func union(sources []map[int64]workload.Row) (map[int64]workload.Row, error) {
-	all := make(map[int64]workload.Row)
+func Union(sources []map[int64]Row) (map[int64]Row, error) {
+	all := make(map[int64]Row)
 	holder := make(map[string]int64)
 	for _, source := range sources {
 		for id, row := range source {
@@ -100,38 +96,4 @@ func union(sources []map[int64]workload.Row) (map[int64]workload.Row, error) {
 		}
 	}
 	return all, nil
-}
-
-// readTablets reads the rows of tablets straight from their MySQL servers.
-func readTablets(ctx context.Context, tablets []*cluster.Tablet) ([]map[int64]workload.Row, error) {
-	var list []map[int64]workload.Row
-	for _, tablet := range tablets {
-		db, err := tablet.MySQL.Open()
-		if err != nil {
-			return nil, err
-		}
-		defer db.Close()
-		rows, err := workload.ReadAll(ctx, db)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, rows)
-	}
-	return list, nil
-}
-
-// readUnion reads the union of the sources, and the target.
-func readUnion(ctx context.Context, sources []*cluster.Tablet, target *cluster.Tablet) (want, have map[int64]workload.Row, err error) {
-	parts, err := readTablets(ctx, sources)
-	if err != nil {
-		return nil, nil, err
-	}
-	if want, err = union(parts); err != nil {
-		return nil, nil, err
-	}
-	parts, err = readTablets(ctx, []*cluster.Tablet{target})
-	if err != nil {
-		return nil, nil, err
-	}
-	return want, parts[0], nil
 }
