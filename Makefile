@@ -90,6 +90,10 @@ matrix: ## All of that on every supported release line of Vitess. LINES="v0.23.3
 faults: ## The demo, while vttablet and mysqld of the target are killed 50 times. FAULTS=5
 	@exec scripts/demo.sh -faults $(or $(FAULTS),50) $(DEMO_ARGS)
 
+.PHONY: e2e
+e2e: ## Merge workflows on real clusters: lookup vindex, _reverse, reparent, ... (about ten minutes). E2E_ARGS="-run lookup", "-list"
+	@exec scripts/e2e.sh $(E2E_ARGS)
+
 .PHONY: sim
 sim: ## Random histories on a model of MySQL, with crashes. SIM_ARGS="-n 10000 -seed 1", or "-scenario testdata", "-everywhere -n 10", "-h"
 	@exec scripts/sim.sh $(SIM_ARGS)

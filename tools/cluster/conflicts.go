@@ -78,7 +78,10 @@ func ReadConflicts(vars Vars, workflow string) Conflicts {
 func (c Conflicts) Plus(earlier Conflicts) Conflicts {
 	sum := c
 	sum.Met += earlier.Met
-	sum.Resolved = maps.Clone(c.Resolved)
+	sum.Exported = c.Exported || earlier.Exported
+	if sum.Resolved = maps.Clone(c.Resolved); sum.Resolved == nil {
+		sum.Resolved = make(map[string]int64)
+	}
 	for rung, n := range earlier.Resolved {
 		sum.Resolved[rung] += n
 	}
