@@ -80,7 +80,9 @@ func lookupKeyspaces() []cluster.Keyspace {
 // runLookup merges while clients hand over values, switches the traffic under load,
 // and looks every hot value up on the target.
 func runLookup(ctx context.Context, w *world) error {
-	if err := w.connect(ctx, "src", four, defaultLoad); err != nil {
+	load := defaultLoad
+	load.OneWay = true
+	if err := w.connect(ctx, "src", four, load); err != nil {
 		return err
 	}
 	w.clients.Start(ctx, w.clients.All())

@@ -95,17 +95,21 @@ func (w *world) await(ctx context.Context, what string, check func(context.Conte
 	defer cancel()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
+	var last error
 	for {
 		err := check(ctx)
 		if err == nil {
 			return nil
+		}
+		if ctx.Err() == nil {
+			last = err // and not that it was interrupted
 		}
 		select {
 		case <-ctx.Done():
 			if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
 				return cause
 			}
-			return fmt.Errorf("waited for a minute until %s: %w", what, err)
+			return fmt.Errorf("waited for a minute until %s: %w", what, last)
 		case <-ticker.C:
 		}
 	}

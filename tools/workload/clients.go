@@ -35,6 +35,8 @@ type Load struct {
 	// no bound; BulkRows is the size of the transactions that make a stream lag,
 	// 0 is none of them.
 	HotValues, Clients, Rate, BulkRows int
+	// OneWay is as in Handover.
+	OneWay bool
 }
 
 // Clients are all clients of a run, and the one place that knows which of them
@@ -70,6 +72,7 @@ func NewClients(db *sql.DB, load Load, shards *Shards) *Clients {
 		}
 		var source *Handover
 		source, next = NewHandover(load.Seed, shards, fmt.Sprintf("client%d", i), own, next)
+		source.OneWay = load.OneWay
 		worker := NewWorker(db, source, &c.Stats)
 		if load.Rate > 0 {
 			worker.Interval = time.Duration(float64(time.Second) * float64(clients) / float64(load.Rate))

@@ -38,6 +38,11 @@ const slotsPerShard = 6
 // released, and that is committed, before it is taken elsewhere. Two sources
 // must have neither values nor rows in common.
 type Handover struct {
+	// OneWay leaves out transactions that both take and release a value. vtgate
+	// writes the table of a consistent lookup vindex in sessions of its own, of
+	// which one would wait for the other.
+	OneWay bool
+
 	rng    *rand.Rand
 	shards *Shards
 	name   string
@@ -76,7 +81,7 @@ func (h *Handover) Prepare() []Txn {
 // Next implements Source.
 func (h *Handover) Next() Txn {
 	for len(h.queue) == 0 {
-		if h.rng.IntN(10) == 0 {
+		if h.rng.IntN(10) == 0 && !h.OneWay {
 			h.swap()
 		} else {
 			h.handOver()
@@ -145,7 +150,7 @@ func (h *Handover) handOver() {
 	case 0: // The value stays free for a while.
 		return
 	case 1: // A row somewhere holds it for no longer than a transaction.
-		if shard, id, ok := h.taker(from); ok {
+		if shard, id, ok := h.taker(from); ok && !h.OneWay {
 			take := h.takeOps(id, value)
 			free := Op{Kind: Update, ID: id, Row: h.row("")}
 			h.commit(shard, true, append(take, free)...)
