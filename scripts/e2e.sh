@@ -13,7 +13,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-# Usage: scripts/e2e.sh [-run REGEX] [-list] [-stock] [-duration 1m] ... (-help lists all)
+# Usage: scripts/e2e.sh [-list] [-stock] [-duration 1m] ... [SCENARIO...] (-help lists all)
 #
 # Runs merge workflows on real clusters, one scenario after the other, after making
 # whatever that needs: MySQL, the Vitess tree, and the programs of a cluster.

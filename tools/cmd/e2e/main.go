@@ -29,7 +29,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -112,11 +111,14 @@ func parseFlags(args []string) (*e2e.Config, error) {
 	cfg := &e2e.Config{Out: os.Stdout}
 	opts := &cfg.Cluster
 	flags := flag.NewFlagSet("e2e", flag.ContinueOnError)
+	flags.Usage = func() {
+		fmt.Fprintln(flags.Output(), "e2e [flags] [scenario ...] runs the scenarios named, or all. The flags are:")
+		flags.PrintDefaults()
+	}
 	flags.StringVar(&opts.Bin, "bin", "bin", "directory of etcd, mysqlctl, vtctld, vtctldclient, vtgate and vttablet")
 	flags.StringVar(&opts.MySQLRoot, "mysql-root", os.Getenv("VT_MYSQL_ROOT"), "prefix of the MySQL server")
 	vitess := flags.String("vitess", "", "Vitess source tree, for config/init_db.sql")
 	logs := flags.String("logs", ".work/logs", "directory in which the run makes one for its logs")
-	only := flags.String("run", "", "regular expression of the scenarios to run; the default is all")
 	list := flags.Bool("list", false, "print the scenarios")
 	stock := flags.Bool("stock", false, "use the unpatched vttablet, and see the workflows die")
 	flags.DurationVar(&cfg.Duration, "duration", 10*time.Second, "how long to hand over hot values, each time")
@@ -124,9 +126,7 @@ func parseFlags(args []string) (*e2e.Config, error) {
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	}
+	cfg.Only = flags.Args()
 	if *list {
 		for _, s := range e2e.Scenarios() {
 			fmt.Printf("%-11s %s\n", s.Name, s.Shows)
@@ -138,12 +138,6 @@ func parseFlags(args []string) (*e2e.Config, error) {
 	}
 	if cfg.Duration <= 0 {
 		return nil, errors.New("-duration must be positive")
-	}
-	var err error
-	if *only != "" {
-		if cfg.Only, err = regexp.Compile(*only); err != nil {
-			return nil, fmt.Errorf("-run: %w", err)
-		}
 	}
 	if cfg.Seed == 0 {
 		cfg.Seed = 1 + rand.Uint64N(1_000_000)
