@@ -59,10 +59,13 @@ func (cr *CopyRetry) Wait(ctx context.Context, hub *Hub, config Config, err erro
 		return err
 	}
 	now := time.Now()
-	if what := c.key + " " + c.entry; cr.suspicion.what != what {
+	what := c.key + " " + c.entry
+	if cr.suspicion.what != what {
 		hub.counters.conflict(config.ID)
+		// The copy gets on: it is another row that has to wait.
+		cr.tries = 0
 	}
-	cr.suspicion.suspect(c.key+" "+c.entry, now, cr.readings, hub.Sources, true)
+	cr.suspicion.suspect(what, now, cr.readings, hub.Sources, true)
 	cr.suspicion.ask(ctx, hub.Sources, hub.withPeers(config.ID, peers))
 	since := cr.suspicion.since
 	switch {

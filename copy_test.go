@@ -22,6 +22,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,23 @@ func TestCopyRetryWaitsForAPeer(t *testing.T) {
 		assert.Less(t, waits[0], minCopyDelay)
 		assert.Greater(t, waits[11], maxCopyDelay/3)
 		assert.LessOrEqual(t, waits[11], maxCopyDelay)
+	})
+}
+
+// TestCopyRetryGetsOn shows that the delay does not grow over a copy that gets on, and
+// meets one duplicate after the other: it would take hours with many.
+func TestCopyRetryGetsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer := running(2, "wf", filterOf("80-", "t", ""))
+		peer.State = binlogdatapb.VReplicationWorkflowState_Stopped
+		h, config := copying(peer)
+		var cr CopyRetry
+		quiet := func(string) error { return nil }
+		begun := time.Now()
+		for i := range 20 {
+			require.NoError(t, cr.Wait(t.Context(), h, config, duplicateError(strconv.Itoa(i), "t.uid_uk"), quiet))
+		}
+		assert.LessOrEqual(t, time.Since(begun), 20*minCopyDelay)
 	})
 }
 

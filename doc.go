@@ -116,7 +116,10 @@ Whoever wires the package into a vplayer implements [Player], and sees to this:
     saved position. Only io.EOF means that there is nothing to say.
  8. Hub.Sources asks the primary of a source shard for its position. Without it the
     clocks alone prove a genuine duplicate.
- 9. Render, RowQuery, HolderQuery and PositionUpdate are called by another stream's
+ 9. Where Hub.Merges says so, nobody reads a stream's position while a connection of
+    an earlier run can still change it: that of the stream itself, or one that has
+    claimed the stream. A batch that was sent commits, whatever becomes of its client.
+ 10. Render, RowQuery, HolderQuery and PositionUpdate are called by another stream's
     goroutine, while this one's is standing still.
 */
 package mergebackoff

@@ -145,6 +145,13 @@ func (h *Hub) peers(id int32, tables []string) ([]Stream, error) {
 	return peersAmong(streams[i], streams, tables)
 }
 
+// Merges reports whether a stream has peers now, or may have: it is the other one of
+// a row that cannot be read.
+func (h *Hub) Merges(id int32, tables []string) bool {
+	peers, err := h.peers(id, tables)
+	return err != nil || len(peers) > 0
+}
+
 // announce tells all that wait that a target transaction was committed.
 func (h *Hub) announce() {
 	h.commits.Add(1)

@@ -30,13 +30,25 @@ import (
 
 // try runs one target transaction: all deletes, all updates, all inserts, all
 // positions. It rolls back at a conflict, and says which.
-func (j *joint) try(ctx context.Context) (*collision, error) {
+func (j *joint) try(ctx context.Context) (c *collision, err error) {
 	j.attempts++
 	player := j.leader.player
+	release, c, err := j.claim()
+	if c != nil || err != nil {
+		return c, err
+	}
+	if release != nil {
+		defer func() {
+			// What ended the attempt says more, and ends the connection as well.
+			if rerr := release(); err == nil {
+				err = rerr
+			}
+		}()
+	}
 	if err := player.Begin(); err != nil {
 		return nil, err
 	}
-	c, err := j.write(ctx)
+	c, err = j.write(ctx)
 	if c != nil || err != nil {
 		if rerr := player.Rollback(); rerr != nil {
 			return nil, rerr
@@ -44,6 +56,24 @@ func (j *joint) try(ctx context.Context) (*collision, error) {
 		return c, err
 	}
 	return j.commit(ctx)
+}
+
+// claim claims the positions of the other members for the leader's connection.
+func (j *joint) claim() (release func() error, c *collision, err error) {
+	var others []int32
+	for _, m := range j.members {
+		if m != j.leader {
+			others = append(others, m.id)
+		}
+	}
+	if len(others) == 0 {
+		return nil, nil, nil
+	}
+	release, ok, err := j.leader.player.Claim(others)
+	if err == nil && !ok {
+		c = &collision{conflict: conflict{kind: lockConflict, err: errClaimed}, member: j.leader, open: true}
+	}
+	return release, c, err
 }
 
 // write writes the rows of all members.
@@ -291,6 +321,8 @@ func (j *joint) rung() Resolution {
 	}
 	return ResolvedByIsolation
 }
+
+var errClaimed = vterrors.New(vtrpcpb.Code_UNAVAILABLE, "an earlier connection may still save the position of a stream that takes part")
 
 var errWithdrawn = vterrors.New(vtrpcpb.Code_ABORTED, "a stream that took part was stopped")
 

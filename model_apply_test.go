@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"vitess.io/vitess/go/mysql/sqlerror"
@@ -264,6 +265,7 @@ func (p *Player) commit() error {
 			return err
 		}
 	}
+	p.checkClaims()
 	if done, err := p.enterOr("COMMIT"); err != nil {
 		if done {
 			p.tx.Commit()
@@ -274,4 +276,17 @@ func (p *Player) commit() error {
 	p.tx.Commit()
 	p.inTx, p.tx = false, nil
 	return nil
+}
+
+// checkClaims blames a transaction that saves the position of a stream which could
+// start again while it is under way.
+func (p *Player) checkClaims() {
+	p.DB.mu.Lock()
+	positions := p.tx.positions()
+	p.DB.mu.Unlock()
+	for id := range positions {
+		if id != p.ID && !slices.Contains(p.claims, id) {
+			p.DB.Blame("stream %d saves the position of stream %d, which it has not claimed", p.ID, id)
+		}
+	}
 }

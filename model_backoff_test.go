@@ -77,6 +77,18 @@ func (p *Player) Arrived() (arrived <-chan struct{}, release func()) {
 	return p.Relay.arrived(), func() {}
 }
 
+func (p *Player) Claim(ids []int32) (release func() error, ok bool, err error) {
+	p.outside("Claim")
+	if err := p.enter("Claim"); err != nil {
+		return nil, false, err
+	}
+	p.claims = ids
+	return func() error {
+		p.claims = nil
+		return p.enter("release of what was claimed")
+	}, true, nil
+}
+
 func (p *Player) Begin() error {
 	p.outside("Begin")
 	if err := p.enter("Begin"); err != nil {

@@ -89,6 +89,8 @@ type (
 		timeLastSaved          time.Time
 		// stopped is set once the stream's row says so, by the player itself.
 		stopped, markedStopped bool
+		// claims are the streams that this one's connection has claimed.
+		claims []int32
 	}
 
 	// Relay is the relay log of one run.

@@ -56,6 +56,12 @@ type Player interface {
 	// to drain. release is to be called when the caller no longer waits.
 	Arrived() (arrived <-chan struct{}, release func())
 
+	// Claim takes, for the connection that is about to save the positions of these
+	// streams, what each of them waits for before it reads its position again: the
+	// transaction may outlive this process. ok is false if another connection has
+	// it for one of them. release gives all back, and is nil if nothing was taken.
+	// Both are called outside any transaction.
+	Claim(ids []int32) (release func() error, ok bool, err error)
 	// Begin opens a target transaction.
 	Begin() error
 	// Exec runs one statement in it or, while batching is on, adds it to the

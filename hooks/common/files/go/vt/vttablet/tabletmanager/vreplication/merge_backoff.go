@@ -30,6 +30,7 @@ import (
 	"vitess.io/vitess/go/mysql/replication"
 	"vitess.io/vitess/go/sqltypes"
 	"vitess.io/vitess/go/vt/binlog/binlogplayer"
+	"vitess.io/vitess/go/vt/sqlparser"
 	vttablet "vitess.io/vitess/go/vt/vttablet/common"
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vreplication/mergebackoff"
 	"vitess.io/vitess/go/vt/vttablet/tabletserver/throttle/throttlerapp"
@@ -105,6 +106,25 @@ func (vr *vreplicator) retryCopy(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
+}
+
+// deferrableSecondaryKeys returns the keys that the copy phase may drop until its end.
+// The unique keys of a merge stay. Without them streams that are at different times
+// write rows which contradict each other; the keys could then only be added at an
+// instant at which no two do, and adding them takes long.
+func (vr *vreplicator) deferrableSecondaryKeys(ctx context.Context, tableName string) ([]*sqlparser.IndexDefinition, error) {
+	keys, err := vr.getTableSecondaryKeys(ctx, tableName)
+	if err != nil || !vr.merges(tableName) {
+		return keys, err
+	}
+	return slices.DeleteFunc(keys, func(key *sqlparser.IndexDefinition) bool { return key.Info.IsUnique() }), nil
+}
+
+// merges reports whether merge backoff is on, and the stream has peers that write one
+// of these tables.
+func (vr *vreplicator) merges(tables ...string) bool {
+	return vr.workflowConfig.ExperimentalFlags&vttablet.VReplicationExperimentalFlagMergeBackoff != 0 &&
+		vr.vre != nil && vr.vre.mergeHub.Merges(vr.id, tables)
 }
 
 // fetch returns the next events to apply, from the relay log or from what a
@@ -216,6 +236,10 @@ func (mp *mergePlayer) Drain() ([][]*binlogdatapb.VEvent, error) {
 
 func (mp *mergePlayer) Arrived() (arrived <-chan struct{}, release func()) {
 	return mp.relay.arrived()
+}
+
+func (mp *mergePlayer) Claim(ids []int32) (release func() error, ok bool, err error) {
+	return claimMergeStreams(mp.vp.vr.dbClient, ids)
 }
 
 func (mp *mergePlayer) Begin() error {

@@ -32,6 +32,11 @@ import (
 // createCopying creates stream i without a position, so that it copies first.
 func (m *mergeTest) createCopying(i int) {
 	m.t.Helper()
+	m.createCopyingWith(i, false)
+}
+
+func (m *mergeTest) createCopyingWith(i int, deferSecondaryKeys bool) {
+	m.t.Helper()
 	source := &binlogdatapb.BinlogSource{
 		Keyspace: env.KeyspaceName,
 		Shard:    env.ShardName,
@@ -40,7 +45,7 @@ func (m *mergeTest) createCopying(i int) {
 		},
 	}
 	query := binlogplayer.CreateVReplication("merge", source, "", 9223372036854775807, 9223372036854775807, 0, vrepldb,
-		binlogdatapb.VReplicationWorkflowType_Reshard, 0, false)
+		binlogdatapb.VReplicationWorkflowType_Reshard, 0, deferSecondaryKeys)
 	m.configure()
 	m.ids[i] = int(m.vreplication("%s", query).InsertID)
 }
@@ -132,4 +137,27 @@ func TestMergeBackoffCopyGenuine(t *testing.T) {
 		require.Empty(t, surplus)
 		require.Len(t, missing, 1)
 	})
+}
+
+// TestMergeBackoffCopyDeferredKeys shows that a merge whose secondary keys are added at
+// the end of the copy phase keeps its unique keys. Without them rows would be copied
+// that contradict each other; adding the keys then fails, again and again while values
+// are handed over.
+func TestMergeBackoffCopyDeferredKeys(t *testing.T) {
+	m := newMergeTest(t, 2, "(id bigint, uid bigint, val varchar(64), primary key(id), unique key uid_uk(uid), key val_k(val))")
+	m.exec("insert into {0} values (1, 10, 'a')", "insert into {1} values (5, 50, 'e')")
+	keys := func() []string {
+		return m.query(fmt.Sprintf("select distinct index_name from information_schema.statistics where table_schema='%s' and table_name='dst' order by 1", vrepldb))
+	}
+	m.createCopyingWith(0, true)
+	m.waitCopied(0)
+	m.stop(0)
+	m.exec("delete from {0} where id=1", "insert into {1} values (2, 10, 'b')")
+	m.createCopyingWith(1, true)
+	m.waitCopyBlocked(1)
+	require.Equal(t, []string{`VARCHAR("PRIMARY")`, `VARCHAR("uid_uk")`}, keys())
+	m.start(0)
+	m.waitConverged()
+	m.waitCopied(1)
+	require.Equal(t, []string{`VARCHAR("PRIMARY")`, `VARCHAR("uid_uk")`, `VARCHAR("val_k")`}, keys())
 }
