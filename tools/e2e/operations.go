@@ -75,6 +75,13 @@ func (f *flow) whileBlocked(ctx context.Context, turn int, do func(context.Conte
 	gate := outsider(0, int64(2_000_000+10_000*turn))
 	from, to := outsider(0, gate+1), outsider(1, gate+1)
 	value := fmt.Sprintf("blocked-%d", turn)
+	// Among many conflicts a stream is held back before it meets another.
+	if err := w.clients.Halt(); err != nil {
+		return err
+	}
+	if err := f.drain(ctx); err != nil {
+		return err
+	}
 	const insert = "insert into account (id, email, val) values (?, ?, '')"
 	if err := errors.Join(w.exec(ctx, insert, gate, nil), w.exec(ctx, insert, from, value)); err != nil {
 		return err
@@ -99,6 +106,7 @@ func (f *flow) whileBlocked(ctx context.Context, turn int, do func(context.Conte
 	if err := w.await(ctx, "a stream is blocked", f.blocked); err != nil {
 		return err
 	}
+	w.clients.Start(ctx, w.clients.All())
 	if err := do(ctx, f); err != nil {
 		return err
 	}
