@@ -165,6 +165,13 @@ func (p *Process) Kill() error {
 	return nil
 }
 
+// Pause has the process stand still, as on a machine that does not answer, until
+// Resume.
+func (p *Process) Pause() error { return p.Signal(syscall.SIGSTOP) }
+
+// Resume lets the process go on after Pause.
+func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
+
 // Stop asks the process to end and waits; after grace it is killed.
 func (p *Process) Stop(grace time.Duration) {
 	if p.Signal(syscall.SIGTERM) != nil {

@@ -36,7 +36,7 @@ var copying = Scenario{
 }
 
 // copyLoad has rows enough for many rounds.
-var copyLoad = workload.Load{HotValues: 16, Clients: 4, BulkRows: 20_000}
+var copyLoad = workload.Load{HotValues: 16, Clients: 4, BulkRows: 8_000}
 
 // minCopy is how long the copy phase must last to show anything.
 const minCopy = 10 * time.Second

@@ -36,7 +36,7 @@ var duplicate = Scenario{
 
 // mergeKeyspace has two shards to be merged into one.
 func mergeKeyspace() []cluster.Keyspace {
-	shards := append(shardList(two, 1), shardList(one, 2)...)
+	shards := append(shardList(two, 1), shardList(one, 1)...)
 	return []cluster.Keyspace{{Name: "ks", Shards: shards, Schema: workload.Schema, VSchema: workload.VSchema}}
 }
 

@@ -18,20 +18,27 @@ package e2e
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"mergebackoff/tools/cluster"
+	"mergebackoff/tools/workload"
 )
 
 // operations is what an operator does to a workflow, done while a stream is blocked.
 var operations = Scenario{
-	Name:      "operations",
-	Shows:     "stop and start, the tablet throttler, and a planned reparent of the target, each while a stream is blocked",
-	keyspaces: mergeKeyspace,
-	run:       runOperations,
+	Name:  "operations",
+	Shows: "stop and start, the tablet throttler, and a planned reparent of the target, each while a stream is blocked",
+	// Two keyspaces: what vtctld does to a target's needs nothing of a source's.
+	keyspaces: func() []cluster.Keyspace {
+		return []cluster.Keyspace{
+			{Name: "src", Shards: shardList(two, 1), Schema: workload.Schema, VSchema: workload.VSchema},
+			{Name: "dst", Shards: shardList(one, 2), VSchema: workload.VSchema},
+		}
+	},
+	run: runOperations,
 }
 
 // obeyedWithin is how long an operation may take that a blocked stream must not
@@ -40,8 +47,16 @@ const obeyedWithin = 15 * time.Second
 
 // runOperations blocks a stream for each operation, under the load of all clients.
 func runOperations(ctx context.Context, w *world) error {
-	f, err := merging(ctx, w)
+	if err := w.connect(ctx, "src", two, defaultLoad); err != nil {
+		return err
+	}
+	w.clients.Start(ctx, w.clients.All())
+	move, err := w.MoveTables(ctx, "src", "dst", "merge", []string{workload.Table})
 	if err != nil {
+		return err
+	}
+	f := w.flow(move, "src", two, "dst", one)
+	if err := f.running(ctx); err != nil {
 		return err
 	}
 	for i, op := range []struct {
@@ -67,14 +82,11 @@ func runOperations(ctx context.Context, w *world) error {
 	return f.merged()
 }
 
-// whileBlocked has a stream be blocked for as long as do runs. It locks a row on the
-// target, so that the stream from the first shard stands before its update; what
-// that stream releases behind it, the other stream wants.
+// whileBlocked has a stream be blocked for as long as do runs. The first source's
+// vttablet stands still, so that what is released on its MySQL server is not streamed,
+// while the other stream wants it.
 func (f *flow) whileBlocked(ctx context.Context, turn int, do func(context.Context, *flow) error) error {
 	w := f.world
-	gate := outsider(0, int64(2_000_000+10_000*turn))
-	from, to := outsider(0, gate+1), outsider(1, gate+1)
-	value := fmt.Sprintf("blocked-%d", turn)
 	// Among many conflicts a stream is held back before it meets another.
 	if err := w.clients.Halt(); err != nil {
 		return err
@@ -82,26 +94,30 @@ func (f *flow) whileBlocked(ctx context.Context, turn int, do func(context.Conte
 	if err := f.drain(ctx); err != nil {
 		return err
 	}
+	from := outsider(0, int64(2_000_000+10_000*turn))
+	to := outsider(1, from)
+	value := fmt.Sprintf("blocked-%d", turn)
 	const insert = "insert into account (id, email, val) values (?, ?, '')"
-	if err := errors.Join(w.exec(ctx, insert, gate, nil), w.exec(ctx, insert, from, value)); err != nil {
+	if err := w.exec(ctx, insert, from, value); err != nil {
 		return err
 	}
-	if err := w.await(ctx, "the rows arrive", f.has(from, value)); err != nil {
+	if err := w.await(ctx, "the value arrives", f.has(from, value)); err != nil {
 		return err
 	}
-	unlock, err := f.lock(ctx, gate)
+	source, err := w.Primary(ctx, f.from, f.fromShards[0])
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	for _, query := range []string{
-		fmt.Sprintf("update account set val = 'locked' where id = %d", gate),
-		fmt.Sprintf("update account set email = null where id = %d", from),
-		fmt.Sprintf("insert into account (id, email, val) values (%d, '%s', '')", to, value),
-	} {
-		if err := w.exec(ctx, query); err != nil {
-			return err
-		}
+	if err := source.Pause(); err != nil {
+		return err
+	}
+	resume := sync.OnceValue(source.Resume)
+	defer func() { _ = resume() }() // what comes first says more
+	if err := release(ctx, source, from); err != nil {
+		return err
+	}
+	if err := w.exec(ctx, insert, to, value); err != nil {
+		return err
 	}
 	if err := w.await(ctx, "a stream is blocked", f.blocked); err != nil {
 		return err
@@ -110,39 +126,25 @@ func (f *flow) whileBlocked(ctx context.Context, turn int, do func(context.Conte
 	if err := do(ctx, f); err != nil {
 		return err
 	}
-	unlock()
+	if err := resume(); err != nil {
+		return err
+	}
 	if err := w.await(ctx, "the blocked row arrives", f.has(to, value)); err != nil {
 		return err
 	}
 	// The clients do not know these rows, and the comparison asks them.
-	return w.exec(ctx, "delete from account where id in (?, ?, ?)", gate, from, to)
+	return errors.Join(w.exec(ctx, "delete from account where id = ?", from), w.exec(ctx, "delete from account where id = ?", to))
 }
 
-// lock locks a row on the target until the returned function is called.
-func (f *flow) lock(ctx context.Context, id int64) (unlock func(), err error) {
-	targets, err := f.world.primaries(ctx, f.to, f.toShards)
+// release has a row of a source give its value up, past vtgate and vttablet.
+func release(ctx context.Context, source *cluster.Tablet, id int64) error {
+	db, err := source.MySQL.Open()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	db, err := targets[0].MySQL.Open()
-	if err != nil {
-		return nil, err
-	}
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	// It may have ended with the primary's connections.
-	unlock = func() { _, _ = tx.Rollback(), db.Close() }
-	var found int64
-	if err := tx.QueryRowContext(ctx, "select id from account where id = ? for update", id).Scan(&found); err != nil {
-		unlock()
-		if errors.Is(err, sql.ErrNoRows) {
-			err = fmt.Errorf("row %d is not on the target", id)
-		}
-		return nil, err
-	}
-	return unlock, nil
+	defer db.Close()
+	_, err = db.ExecContext(ctx, "update account set email = null where id = ?", id)
+	return err
 }
 
 // within demands that an operation ends soon, though a stream is blocked.
