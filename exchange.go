@@ -63,32 +63,35 @@ func (c *chain) exchange() exchange {
 	return x
 }
 
-// run makes the updates, reads the row, and returns what is left to do. It
-// returns a collision if one of the updates meets a duplicate, as it may where a
-// unique index is on an expression.
-func (x exchange) run(ctx context.Context, j *joint, m *member) (insertion Change, c *collision, err error) {
+// run makes the updates, reads the row, and returns what is left to do, which is
+// nothing if the row was not copied yet. It returns a collision if one of the updates
+// meets a duplicate, as it may where a unique index is on an expression.
+func (x exchange) run(ctx context.Context, j *joint, m *member) (left []Change, c *collision, err error) {
 	for _, update := range x.updates {
 		if c, err := j.writeChanges(ctx, m, []Change{update}); c != nil || err != nil {
-			return Change{}, c, err
+			return nil, c, err
 		}
 	}
 	query, err := m.player.RowQuery(x.deletion)
 	if err != nil {
-		return Change{}, nil, err
+		return nil, nil, err
 	}
 	result, err := j.leader.player.Exec(ctx, query)
 	if err != nil {
 		if cause := classify(err); cause.kind != noConflict {
-			return Change{}, &collision{conflict: cause, member: m, change: x.deletion, open: true}, nil
+			return nil, &collision{conflict: cause, member: m, change: x.deletion, open: true}, nil
 		}
-		return Change{}, nil, err
+		return nil, nil, err
+	}
+	if len(result.Rows) == 0 && x.deletion.Table.Copying {
+		return nil, nil, nil
 	}
 	if len(result.Rows) != 1 || len(result.Rows[0]) != x.deletion.Table.Columns {
-		return Change{}, nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL,
+		return nil, nil, vterrors.Errorf(vtrpcpb.Code_INTERNAL,
 			"%sthe row of table %s with primary key %s is not on the target as its stream has left it",
 			MessagePrefix, x.deletion.Table.Name, x.deletion.Table.describe(x.deletion.Table.key(x.deletion.Row.Before)))
 	}
-	return x.insertion(result.Rows[0]), nil, nil
+	return []Change{x.insertion(result.Rows[0])}, nil, nil
 }
 
 // insertion returns the insert of the row: each column as the last image has it

@@ -85,12 +85,12 @@ func (j *joint) write(ctx context.Context) (*collision, error) {
 		// follows it can.
 		effects[i] = m.net.statements(!j.sweeping)
 		for _, x := range effects[i].exchanges {
-			insertion, c, err := x.run(ctx, j, m)
+			inserts, c, err := x.run(ctx, j, m)
 			if c != nil || err != nil {
 				return c, err
 			}
 			effects[i].deletes = append(effects[i].deletes, x.deletion)
-			effects[i].inserts = append(effects[i].inserts, insertion)
+			effects[i].inserts = append(effects[i].inserts, inserts...)
 		}
 	}
 	for _, pick := range []func(statements) []Change{

@@ -52,6 +52,10 @@ type (
 		// KeepRow is why an existing row must not be deleted and inserted again,
 		// such as a target column that the plan does not write; empty if it may.
 		KeepRow string
+		// Copying tells that the table is being copied: of the rows in its images the
+		// target has those up to some primary key, and only their changes do anything.
+		// For each row that is all of them or none.
+		Copying bool
 		// Plan is the player's own.
 		Plan any
 	}

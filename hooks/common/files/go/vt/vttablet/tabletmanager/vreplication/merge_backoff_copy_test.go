@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"vitess.io/vitess/go/vt/binlog/binlogplayer"
+	"vitess.io/vitess/go/vt/vttablet/tabletserver/vstreamer"
 
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
@@ -160,4 +161,49 @@ func TestMergeBackoffCopyDeferredKeys(t *testing.T) {
 	m.waitConverged()
 	m.waitCopied(1)
 	require.Equal(t, []string{`VARCHAR("PRIMARY")`, `VARCHAR("uid_uk")`, `VARCHAR("val_k")`}, keys())
+}
+
+// TestMergeBackoffCopyOvertaken shows that a conflict between two parts of a copy is
+// resolved as any other is. The copy of stream 1 stands before row 9, whose value is
+// stream 2's to release. What was copied before is kept up to date meanwhile; there
+// the stream meets a value that stream 0 has taken after it, and keeps: only the net
+// effect helps. The row that was not copied yet is changed as well. On stock the
+// copying stream ends in Error 1062 at row 9.
+func TestMergeBackoffCopyOvertaken(t *testing.T) {
+	forMergeBatching(t, func(t *testing.T, batching mergeOption) {
+		t.Cleanup(vstreamer.AdjustPacketSize(1))
+		m := newMergeTest(t, 3, mergeDDL, batching)
+		m.exec("insert into {0} values (5, 40, 'e')", "insert into {2} values (30, 10, 'z')", "insert into {1} values (2, null, 'b'), (9, 90, 'i'), (10, 91, 'j')")
+		for _, i := range []int{0, 2} {
+			m.createCopying(i)
+			m.waitCopied(i)
+		}
+		m.stop(2)
+		m.exec("update {2} set uid=null where id=30", "update {1} set uid=10 where id=9")
+		m.createCopying(1)
+		m.waitCopyBlocked(1)
+		require.Equal(t, []string{"INT64(2)"}, m.query("select id from "+vrepldb+".dst where id in (2, 9, 10)"))
+
+		m.stop(1)
+		m.exec(
+			"update {1} set uid=50 where id=2", "update {1} set uid=92 where id=10", "update {1} set uid=51, val='b2' where id=2",
+			"delete from {1} where id=10", "insert into {1} values (1, 50, 'a'), (10, 52, 'j2')", "delete from {1} where id=1",
+			"update {0} set uid=50 where id=5",
+		)
+		m.waitFor("stream 0 takes the value", func() (bool, string) {
+			rows := m.query("select uid from " + vrepldb + ".dst where id=5")
+			return rows[0] == "INT64(50)", rows[0]
+		})
+		m.start(1)
+		m.waitFor("stream 1 goes on with what it has copied", func() (bool, string) {
+			state, message := m.stream(1)
+			require.NotEqual(t, "Error", state, message)
+			rows := m.query("select val from " + vrepldb + ".dst where id=2")
+			return rows[0] == `VARCHAR("b2")`, state + ": " + message
+		})
+		require.Equal(t, []string{"INT64(2)"}, m.query("select id from "+vrepldb+".dst where id in (1, 2, 9, 10)"))
+		m.start(2)
+		m.waitConverged()
+		m.waitCopied(1)
+	})
 }

@@ -79,7 +79,7 @@ func (mp *mergePlayer) table(tplan *TablePlan) (*mergebackoff.Table, error) {
 	}
 	tpb := tplan.TablePlanBuilder
 	plan := &mergePlan{TablePlan: tplan}
-	table := &mergebackoff.Table{Name: tplan.TargetName, Columns: len(tplan.Fields), Plan: plan}
+	table := &mergebackoff.Table{Name: tplan.TargetName, Columns: len(tplan.Fields), Copying: tplan.Lastpk != nil, Plan: plan}
 	for _, field := range tplan.Fields {
 		table.JSON = append(table.JSON, field.Type == querypb.Type_JSON)
 		table.Names = append(table.Names, field.Name)
@@ -117,8 +117,6 @@ func (mp *mergePlayer) judge(table *mergebackoff.Table, plan *mergePlan) error {
 		table.InOrder = "its rows are aggregated"
 	case len(table.Unique) == 0:
 		table.InOrder = "it has no unique key"
-	case plan.Lastpk != nil:
-		table.Refuse = "it is being copied"
 	case plan.HasExtraSourcePkColumns:
 		table.Refuse = "its rows are found by more than the primary key"
 	case related:
