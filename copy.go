@@ -31,6 +31,8 @@ import (
 // The zero value is ready for use. It is kept for as long as the stream copies.
 type CopyRetry struct {
 	tries     int
+	// met is set from a duplicate key until the next attempt begins.
+	met bool
 	suspicion suspicion
 	// readings are the peers' meters, and the time, just before the attempt that
 	// is under way. The position is that of its snapshot.
@@ -59,6 +61,7 @@ func (cr *CopyRetry) Wait(ctx context.Context, hub *Hub, config Config, err erro
 		return err
 	}
 	now := time.Now()
+	cr.met = true
 	what := c.key + " " + c.entry
 	if cr.suspicion.what != what {
 		hub.counters.conflict(config.ID)
@@ -92,6 +95,16 @@ func (cr *CopyRetry) Wait(ctx context.Context, hub *Hub, config Config, err erro
 	// The next snapshot is taken from now on.
 	cr.readings = hub.readMeters(reading{id: config.ID, ns: time.Now().UnixNano()}, peers, false)
 	return nil
+}
+
+// Careful is to be called when an attempt begins. It reports whether this one comes
+// after a duplicate key: it should then commit few rows at a time, and end soon. Of the
+// rows that are written together none is copied if one has to wait; in a part of the
+// table whose values are handed over all the time, there may always be one.
+func (cr *CopyRetry) Careful() bool {
+	met := cr.met
+	cr.met = false
+	return met
 }
 
 // Snapshot is to be called with the position of each snapshot that rows are

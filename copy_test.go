@@ -86,6 +86,22 @@ func TestCopyRetryGetsOn(t *testing.T) {
 	})
 }
 
+// TestCopyRetryCareful shows that the attempt after one that met a duplicate is careful,
+// and the one after that only if there was another.
+func TestCopyRetryCareful(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, config := copying(running(2, "wf", filterOf("80-", "t", "")))
+		quiet := func(string) error { return nil }
+		var cr CopyRetry
+		assert.False(t, cr.Careful(), "the first attempt")
+		require.NoError(t, cr.Wait(t.Context(), h, config, errCopyDuplicate, quiet))
+		assert.True(t, cr.Careful())
+		require.NoError(t, cr.Wait(t.Context(), h, config, errCopyDuplicate, quiet))
+		assert.True(t, cr.Careful())
+		assert.False(t, cr.Careful(), "after an attempt that met none")
+	})
+}
+
 // TestCopyRetryGenuine shows that the same duplicate is final once the peer has
 // read past it and a snapshot was taken after that; another one begins anew.
 func TestCopyRetryGenuine(t *testing.T) {

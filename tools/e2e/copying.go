@@ -30,13 +30,13 @@ var copying = Scenario{
 	Name:      "copying",
 	Shows:     "hot values are handed over during a copy phase of many rounds, in copies, catch-ups and fast-forwards",
 	keyspaces: mergeKeyspace,
-	// Many rounds of copy and catch-up, each of few rows.
-	tabletFlags: []string{"--vreplication-copy-phase-duration=500ms", "--vstream-packet-size=4000"},
+	// Many rounds of copy and catch-up.
+	tabletFlags: []string{"--vreplication-copy-phase-duration=2s"},
 	run:         runCopying,
 }
 
 // copyLoad has rows enough for many rounds.
-var copyLoad = workload.Load{HotValues: 16, Clients: 4, BulkRows: 8_000}
+var copyLoad = workload.Load{HotValues: 8, Clients: 4, BulkRows: 8_000}
 
 // minCopy is how long the copy phase must last to show anything.
 const minCopy = 10 * time.Second

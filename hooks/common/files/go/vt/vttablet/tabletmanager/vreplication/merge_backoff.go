@@ -30,7 +30,6 @@ import (
 	"vitess.io/vitess/go/mysql/replication"
 	"vitess.io/vitess/go/sqltypes"
 	"vitess.io/vitess/go/vt/binlog/binlogplayer"
-	"vitess.io/vitess/go/vt/sqlparser"
 	vttablet "vitess.io/vitess/go/vt/vttablet/common"
 	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vreplication/mergebackoff"
 	"vitess.io/vitess/go/vt/vttablet/tabletserver/throttle/throttlerapp"
@@ -86,45 +85,6 @@ func newMergePlayer(vp *vplayer, relay *relayLog) *mergePlayer {
 		Limit:    vr.workflowConfig.MaxTimeToRetryError,
 	})
 	return mp
-}
-
-// retryCopy is asked about the error that a cycle of the copy phase ended with.
-// It returns nil, after a while, if that was a duplicate key which may be gone
-// in the next cycle.
-func (vr *vreplicator) retryCopy(ctx context.Context, err error) error {
-	if vr.workflowConfig.ExperimentalFlags&vttablet.VReplicationExperimentalFlagMergeBackoff == 0 || vr.vre == nil {
-		return err
-	}
-	config := mergebackoff.Config{
-		ID:     vr.id,
-		Tables: slices.Sorted(maps.Keys(vr.colInfoMap)),
-		Limit:  vr.workflowConfig.MaxTimeToRetryError,
-	}
-	err = vr.mergeCopy.Wait(ctx, &vr.vre.mergeHub, config, err, vr.setMessage)
-	if ctx.Err() != nil {
-		// The caller looks at the context before it goes on.
-		return nil
-	}
-	return err
-}
-
-// deferrableSecondaryKeys returns the keys that the copy phase may drop until its end.
-// The unique keys of a merge stay. Without them streams that are at different times
-// write rows which contradict each other; the keys could then only be added at an
-// instant at which no two do, and adding them takes long.
-func (vr *vreplicator) deferrableSecondaryKeys(ctx context.Context, tableName string) ([]*sqlparser.IndexDefinition, error) {
-	keys, err := vr.getTableSecondaryKeys(ctx, tableName)
-	if err != nil || !vr.merges(tableName) {
-		return keys, err
-	}
-	return slices.DeleteFunc(keys, func(key *sqlparser.IndexDefinition) bool { return key.Info.IsUnique() }), nil
-}
-
-// merges reports whether merge backoff is on, and the stream has peers that write one
-// of these tables.
-func (vr *vreplicator) merges(tables ...string) bool {
-	return vr.workflowConfig.ExperimentalFlags&vttablet.VReplicationExperimentalFlagMergeBackoff != 0 &&
-		vr.vre != nil && vr.vre.mergeHub.Merges(vr.id, tables)
 }
 
 // fetch returns the next events to apply, from the relay log or from what a

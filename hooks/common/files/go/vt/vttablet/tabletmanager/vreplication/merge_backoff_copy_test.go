@@ -24,7 +24,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"vitess.io/vitess/go/mysql/sqlerror"
 	"vitess.io/vitess/go/vt/binlog/binlogplayer"
+	vttablet "vitess.io/vitess/go/vt/vttablet/common"
+	"vitess.io/vitess/go/vt/vttablet/tabletmanager/vreplication/mergebackoff"
 	"vitess.io/vitess/go/vt/vttablet/tabletserver/vstreamer"
 
 	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
@@ -206,4 +209,32 @@ func TestMergeBackoffCopyOvertaken(t *testing.T) {
 		m.waitConverged()
 		m.waitCopied(1)
 	})
+}
+
+// TestMergeBackoffCopyConfig shows that an attempt after a duplicate key asks the source
+// for one row at a time, in the names that this release line knows, and whatever the
+// workflow has asked for; and that other attempts are as on stock.
+func TestMergeBackoffCopyConfig(t *testing.T) {
+	asked, err := vttablet.NewVReplicationConfig(map[string]string{"vstream_packet_size": "5000"})
+	require.NoError(t, err)
+	vr := &vreplicator{workflowConfig: asked}
+	require.Same(t, asked, vr.copyConfig())
+
+	var hub mergebackoff.Hub
+	filter := &binlogdatapb.Filter{Rules: []*binlogdatapb.Rule{{Match: "t"}}}
+	for id := range int32(2) {
+		hub.Put(mergebackoff.Stream{ID: id, Workflow: "wf", State: binlogdatapb.VReplicationWorkflowState_Copying, Source: &binlogdatapb.BinlogSource{Filter: filter}})
+	}
+	duplicate := sqlerror.NewSQLErrorf(sqlerror.ERDupEntry, sqlerror.SSConstraintViolation, "Duplicate entry '1' for key 't.uk'")
+	err = vr.mergeCopy.Wait(t.Context(), &hub, mergebackoff.Config{ID: 1, Tables: []string{"t"}}, duplicate, func(string) error { return nil })
+	require.NoError(t, err)
+
+	careful := vr.copyConfig()
+	require.Equal(t, carefulCopy, careful.CopyPhaseDuration)
+	source, err := vttablet.NewVReplicationConfig(careful.Overrides)
+	require.NoError(t, err)
+	require.Equal(t, 1, source.VStreamPacketSize)
+	require.False(t, source.VStreamDynamicPacketSize)
+	require.Equal(t, "5000", asked.Overrides["vstream_packet_size"])
+	require.Same(t, asked, vr.copyConfig(), "after an attempt that met none")
 }
