@@ -36,14 +36,14 @@ var copying = Scenario{
 }
 
 // copyLoad has rows enough for many rounds.
-var copyLoad = workload.Load{HotValues: 8, Clients: 4, BulkRows: 8_000}
+var copyLoad = workload.Load{HotValues: 8, Clients: 4, BulkRows: 500, StillRows: 10_000}
 
 // minCopy is how long the copy phase must last to show anything.
 const minCopy = 10 * time.Second
 
 // runCopying has all clients write from before the copy phase on.
 func runCopying(ctx context.Context, w *world) error {
-	w.printf("creating %d rows", 2*copyLoad.BulkRows)
+	w.printf("creating %d rows", 2*copyLoad.StillRows)
 	if err := w.connect(ctx, "ks", two, copyLoad); err != nil {
 		return err
 	}

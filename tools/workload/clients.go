@@ -35,6 +35,9 @@ type Load struct {
 	// no bound; BulkRows is the size of the transactions that make a stream lag,
 	// 0 is none of them.
 	HotValues, Clients, Rate, BulkRows int
+	// StillRows is how many rows per shard are there from the start, and stay as they
+	// are.
+	StillRows int
 	// OneWay is as in Handover.
 	OneWay bool
 }
@@ -46,6 +49,7 @@ type Clients struct {
 
 	light []*Worker // writes from the start, and meets no conflict
 	hot   []*Worker // hands over hot values, and makes streams lag
+	still []*Worker // has rows, and never writes
 
 	errs    chan error
 	running sync.WaitGroup
@@ -86,6 +90,11 @@ func NewClients(db *sql.DB, load Load, shards *Shards) *Clients {
 		worker.Interval = bulkInterval
 		c.hot = append(c.hot, worker)
 	}
+	if load.StillRows > 0 {
+		var source *Bulk
+		source, next = NewBulk(shards, load.StillRows, next)
+		c.still = []*Worker{NewWorker(db, source, &c.Stats)}
+	}
 	light := NewWorker(db, NewBackground(load.Seed, shards, next), &c.Stats)
 	light.Interval = lightInterval
 	c.light = []*Worker{light}
@@ -101,14 +110,14 @@ func (c *Clients) Hot() []*Worker { return c.hot }
 // Failed receives what goes wrong with a worker, which then writes no more.
 func (c *Clients) Failed() <-chan error { return c.errs }
 
-// All returns every worker.
+// All returns every worker that writes.
 func (c *Clients) All() []*Worker {
 	return append(append([]*Worker(nil), c.light...), c.hot...)
 }
 
 // Prepare creates the initial rows.
 func (c *Clients) Prepare(ctx context.Context) error {
-	for _, worker := range c.All() {
+	for _, worker := range append(c.All(), c.still...) {
 		if err := worker.Prepare(ctx); err != nil {
 			return err
 		}
@@ -145,7 +154,7 @@ func (c *Clients) Halt() error {
 func (c *Clients) Rows() (map[int64]Row, error) {
 	all := make(map[int64]Row)
 	count := 0
-	for _, worker := range c.All() {
+	for _, worker := range append(c.All(), c.still...) {
 		rows := worker.Rows()
 		count += len(rows)
 		maps.Copy(all, rows)
