@@ -30,9 +30,9 @@ import (
 //
 // The zero value is ready for use. It is kept for as long as the stream copies.
 type CopyRetry struct {
-	tries     int
+	tries int
 	// met is set from a duplicate key until the next attempt begins.
-	met bool
+	met       bool
 	suspicion suspicion
 	// readings are the peers' meters, and the time, just before the attempt that
 	// is under way. The position is that of its snapshot.
