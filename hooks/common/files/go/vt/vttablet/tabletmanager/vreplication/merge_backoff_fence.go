@@ -68,7 +68,7 @@ func (vr *vreplicator) fenceMerge(ctx context.Context) error {
 	if err := vr.takeMergeLock(ctx, joint); err != nil {
 		return err
 	}
-	_, err := vr.dbClient.Execute("do release_lock(" + encodeString(joint) + ")")
+	_, err := vr.dbClient.Execute("select release_lock(" + encodeString(joint) + ")")
 	return err
 }
 
@@ -95,7 +95,7 @@ func claimMergeStreams(dbClient *vdbClient, ids []int32) (release func() error, 
 	}
 	release = func() error {
 		// Those that were not taken stay as they are.
-		_, err := dbClient.Execute("do " + locks("release_lock", ""))
+		_, err := dbClient.Execute("select " + locks("release_lock", ""))
 		return err
 	}
 	if !ok {
