@@ -201,7 +201,7 @@ func (tx *Tx) await(r *request) error {
 				victim = db.Victim(circle)
 			}
 			victim.killed = true
-			victim.end()
+			victim.rollback()
 			if victim == tx {
 				return errDeadlock()
 			}

@@ -79,7 +79,7 @@ func Generate(seed uint64, genuine bool) (*History, error) {
 	h.Blind = h.Blind && !h.limited()
 	var err error
 	g := &generator{rng: rng, h: h, values: 2 + rng.IntN(5), ids: h.Streams + 1 + rng.IntN(6)}
-	if g.tables, err = h.tables(); err != nil {
+	if g.tables, err = h.Defined(); err != nil {
 		return nil, err
 	}
 	g.world = NewWorld(h.Streams, g.tables...)

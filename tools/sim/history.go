@@ -122,8 +122,8 @@ func (h *History) limited() bool {
 // genuine reports whether the sources come to hold a value twice.
 func (h *History) genuine() bool { return h.has(ExpectError) }
 
-// tables parses the definitions.
-func (h *History) tables() ([]*TableDef, error) {
+// Defined returns the tables, as they are defined.
+func (h *History) Defined() ([]*TableDef, error) {
 	var tables []*TableDef
 	for _, name := range slices.Sorted(maps.Keys(h.Tables)) {
 		table, err := ParseTable(name, h.Tables[name])

@@ -50,6 +50,9 @@ type (
 		// Refuse, if set, is asked about each statement. Anything but 0 is the error
 		// that it fails with: one that MySQL has for reasons which are not modelled.
 		Refuse func(tx *Tx, sql string) sqlerror.ErrorCode
+		// Watch, if set, is called, under the mutex, with all that the server has done
+		// to its tables, in the order of it.
+		Watch func(Deed)
 		// Committed, if set, is called after each commit that changed anything, with
 		// the positions that it saved.
 		Committed func(tx *Tx, positions map[int32]string)
@@ -68,6 +71,16 @@ type (
 		statements map[string]statement
 		// wrong is what no right player does, such as an UPDATE that finds no row.
 		wrong []string
+	}
+
+	// Deed is something that the server has done: it has run a statement in a
+	// transaction, with this result or error, or ended the transaction.
+	Deed struct {
+		Tx *Tx
+		// SQL is the statement, commit, or rollback.
+		SQL    string
+		Result *sqltypes.Result
+		Err    error
 	}
 
 	// StreamRow is a stream's row in _vt.vreplication.
@@ -179,6 +192,9 @@ func (db *Database) Exec(tx *Tx, sql string) (*sqltypes.Result, error) {
 	}
 	tx.begin()
 	result, err := tx.run(s)
+	if s.change == nil {
+		db.watch(Deed{Tx: tx, SQL: sql, Result: result, Err: err})
+	}
 	if err != nil {
 		tx.undo()
 		if sqlErr, ok := err.(*sqlerror.SQLError); ok {
@@ -187,6 +203,13 @@ func (db *Database) Exec(tx *Tx, sql string) (*sqltypes.Result, error) {
 		return nil, err
 	}
 	return result, nil
+}
+
+// watch tells of what was done. It needs the mutex.
+func (db *Database) watch(deed Deed) {
+	if db.Watch != nil {
+		db.Watch(deed)
+	}
 }
 
 // refused is a lock error. A deadlock rolls back all of the transaction.

@@ -174,23 +174,24 @@ func (p *Player) HolderQuery(change mergebackoff.Change, key *mergebackoff.Uniqu
 	def := change.Table.Plan.(*TableDef)
 	row := def.complete(def.rowOf(change.Row.After))
 	find, columns := def.key(row), def.Key
+	var prefix map[int]int
 	for i := range def.Unique {
 		unique := &def.Unique[i]
 		if unique.Name == key.Name {
-			columns = unique.Columns
+			columns, prefix = unique.Columns, unique.Prefix
 			if find = def.entry(unique, row); find == "" {
 				return "", nil
 			}
 		}
 	}
-	text := def.selectSQL(def.Key, row, columns)
+	text := def.selectSQL(def.Key, row, columns, prefix)
 	return p.DB.register(statement{text: text, table: def, find: find}), nil
 }
 
 func (p *Player) RowQuery(deletion mergebackoff.Change) (string, error) {
 	def := deletion.Table.Plan.(*TableDef)
 	row := def.rowOf(deletion.Row.Before)
-	text := def.selectSQL(nil, row, def.Key)
+	text := def.selectSQL(nil, row, def.Key, nil)
 	return p.DB.register(statement{text: text, table: def, find: def.key(row), whole: true}), nil
 }
 
@@ -225,7 +226,7 @@ func (t *TableDef) insertSQL(rows []Row) string {
 func deleteSQL(t *TableDef, rows []Row) string {
 	conditions := make([]string, len(rows))
 	for i, row := range rows {
-		conditions[i] = t.whereSQL(row, t.Key)
+		conditions[i] = t.whereSQL(row, t.Key, nil)
 	}
 	return "delete from " + t.Name + " where " + strings.Join(conditions, " or ")
 }
@@ -244,11 +245,11 @@ func (t *TableDef) updateSQL(row Row, set []assignment) string {
 		}
 		b.WriteString(name + "=" + value)
 	}
-	b.WriteString(" where " + t.whereSQL(row, t.Key))
+	b.WriteString(" where " + t.whereSQL(row, t.Key, nil))
 	return b.String()
 }
 
-func (t *TableDef) selectSQL(columns []int, row Row, by []int) string {
+func (t *TableDef) selectSQL(columns []int, row Row, by []int, prefix map[int]int) string {
 	names := "*"
 	for i, c := range columns {
 		if i == 0 {
@@ -257,13 +258,17 @@ func (t *TableDef) selectSQL(columns []int, row Row, by []int) string {
 			names += "," + t.Columns[c].Name
 		}
 	}
-	return "select " + names + " from " + t.Name + " where " + t.whereSQL(row, by)
+	return "select " + names + " from " + t.Name + " where " + t.whereSQL(row, by, prefix)
 }
 
-func (t *TableDef) whereSQL(row Row, columns []int) string {
+func (t *TableDef) whereSQL(row Row, columns []int, prefix map[int]int) string {
 	terms := make([]string, 0, len(columns))
 	for _, i := range columns {
-		terms = append(terms, t.Columns[i].Name+"="+literalSQL(row[i]))
+		name, value := t.Columns[i].Name, literalSQL(row[i])
+		if n := prefix[i]; n > 0 {
+			name, value = fmt.Sprintf("left(%s,%d)", name, n), fmt.Sprintf("left(%s,%d)", value, n)
+		}
+		terms = append(terms, name+"="+value)
 	}
 	return strings.Join(terms, " and ")
 }

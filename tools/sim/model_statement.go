@@ -119,11 +119,7 @@ func (tx *Tx) changeStream(s statement) (*sqltypes.Result, error) {
 // find is a consistent read: it waits for nobody.
 func (tx *Tx) find(s statement) *sqltypes.Result {
 	result := &sqltypes.Result{}
-	key := s.find
-	if tx.row(key) == nil {
-		key = tx.holder(s.find)
-	}
-	row := tx.row(key)
+	row := tx.read(s.find)
 	if row == nil {
 		return result
 	}

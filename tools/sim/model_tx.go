@@ -33,7 +33,10 @@ type (
 		rows    map[string]Row
 		entries map[string]string
 		streams map[int32]StreamRow
-		held    []*lock
+		// snapshot is what its consistent reads see beside its own changes: what was
+		// committed at the first of them.
+		snapshot *snapshot
+		held     []*lock
 		// waits is the lock that it waits for.
 		waits *request
 		// killed is set once it was rolled back to end a deadlock.
@@ -46,6 +49,11 @@ type (
 		// the locks that go with what it has written.
 		journal  []overwritten
 		implicit []*lock
+	}
+
+	snapshot struct {
+		rows    map[string]Row
+		entries map[string]string
 	}
 
 	overwritten struct {
@@ -108,6 +116,7 @@ func (tx *Tx) Commit() {
 	}
 	maps.Copy(db.streams, tx.streams)
 	db.wrong = append(db.wrong, tx.misses...)
+	db.watch(Deed{Tx: tx, SQL: "commit"})
 	tx.end()
 	db.mu.Unlock()
 	if db.Committed != nil && len(tx.rows)+len(positions) > 0 {
@@ -119,6 +128,14 @@ func (tx *Tx) Commit() {
 func (tx *Tx) Rollback() {
 	tx.db.mu.Lock()
 	defer tx.db.mu.Unlock()
+	tx.rollback()
+}
+
+// rollback is Rollback. It needs the mutex.
+func (tx *Tx) rollback() {
+	if !tx.ended {
+		tx.db.watch(Deed{Tx: tx, SQL: "rollback"})
+	}
 	tx.end()
 }
 
@@ -135,6 +152,29 @@ func (tx *Tx) holder(entry string) string {
 		return key
 	}
 	return tx.db.entries[entry]
+}
+
+// read returns the row that has a primary key, or unique value, as a consistent
+// read under REPEATABLE READ sees it, which is the isolation of a stream's
+// connection.
+func (tx *Tx) read(find string) Row {
+	if tx.snapshot == nil {
+		tx.snapshot = &snapshot{rows: maps.Clone(tx.db.rows), entries: maps.Clone(tx.db.entries)}
+	}
+	row := func(key string) Row {
+		if row, ok := tx.rows[key]; ok {
+			return row
+		}
+		return tx.snapshot.rows[key]
+	}
+	if row := row(find); row != nil {
+		return row
+	}
+	key, ok := tx.entries[find]
+	if !ok {
+		key = tx.snapshot.entries[find]
+	}
+	return row(key)
 }
 
 func (tx *Tx) setRow(key string, row Row) {

@@ -71,7 +71,7 @@ func Parse(name string, text io.Reader) (h *History, seeds []uint64, err error) 
 	if n := len(p.h.Actions); n == 0 || !strings.HasPrefix(string(p.h.Actions[n-1].Kind), "expect") || p.together > 0 {
 		return nil, nil, fmt.Errorf("%s: the last line must say what to expect", name)
 	}
-	if _, err := p.h.tables(); err != nil {
+	if _, err := p.h.Defined(); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return p.h, p.seeds, nil

@@ -54,6 +54,8 @@ type (
 		Struck  []string
 		// Trace is what the scheduler did, if it was asked for.
 		Trace []string
+		// Rows are those of the target when the run ended.
+		Rows map[string]Row
 	}
 
 	// How is how a history is run.
@@ -63,6 +65,8 @@ type (
 		Seed uint64
 		// Trace has the result tell what the scheduler did.
 		Trace bool
+		// Watch, if set, is called with all that the target has done.
+		Watch func(Deed)
 		// Fault, if set, comes in front of one step.
 		Fault *Fault
 		// standing, if set, gets who stands where at each step.
@@ -128,7 +132,7 @@ const (
 func Run(t *testing.T, h *History, how How) *Result {
 	result := &Result{}
 	synctest.Test(t, func(*testing.T) {
-		tables, err := h.tables()
+		tables, err := h.Defined()
 		if err != nil {
 			result.Failure = err.Error()
 			return
@@ -142,7 +146,7 @@ func Run(t *testing.T, h *History, how How) *Result {
 		r.prepare()
 		r.loop()
 		r.end()
-		result.Failure = r.failed
+		result.Failure, result.Rows = r.failed, r.DB.Rows()
 		result.Took = time.Since(r.begun)
 	})
 	return result
@@ -159,6 +163,7 @@ func (r *run) prepare() {
 	r.DB.Pause = func(id int32) { r.park(id, "after a lock") }
 	r.DB.Victim = func(circle []*Tx) *Tx { return circle[r.rng.IntN(len(circle))] }
 	r.DB.Committed = r.committed
+	r.DB.Watch = r.how.Watch
 	if o.LockErrors {
 		r.lockErrors = 1 + r.rng.IntN(5)
 		r.DB.Refuse = r.refuse

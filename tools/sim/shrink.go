@@ -34,7 +34,7 @@ func (h *History) Valid() bool {
 // repair leaves out the transactions that cannot happen, and reports whether the
 // history is valid without them.
 func (h *History) repair() bool {
-	tables, err := h.tables()
+	tables, err := h.Defined()
 	n := len(h.Actions)
 	if err != nil || n == 0 {
 		return false
