@@ -98,6 +98,10 @@ e2e: ## Merge workflows on real clusters: lookup vindex, _reverse, reparent, ...
 sim: ## Random histories on a model of MySQL, with crashes. SIM_ARGS="-n 10000 -seed 1", or "-scenario testdata", "-everywhere -n 10", "-h"
 	@exec scripts/sim.sh $(SIM_ARGS)
 
+.PHONY: differential
+differential: ## The model of MySQL against MySQL: the same statements, the same errors and rows. DIFF_ARGS="-n 1000 -seed 1"
+	@exec scripts/differential.sh $(DIFF_ARGS)
+
 .PHONY: bench
 bench: ## Measure: drains of backlogs with and without conflicts, against stock (10 to 15 minutes). BENCH_ARGS="-n 10000 -rounds 1"
 	@exec scripts/bench.sh $(BENCH_ARGS)
