@@ -22,7 +22,6 @@ limitations under the License.
 //	lookup.go       MoveTables merges four shards into two, with a lookup vindex
 //	reverse.go      the _reverse workflow of a split merges, after SwitchTraffic
 //	shards.go       MoveTables shard by shard, each its own workflow
-//	tenants.go      one workflow per tenant, all of them into one table
 //	operations.go   stop, throttle and reparent while a stream is blocked
 //	duplicate.go    a genuine duplicate, its repair, and going on
 //	copying.go      hand-overs during a long copy phase

@@ -20,6 +20,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"mergebackoff/tools/cluster"
 	"mergebackoff/tools/workload"
@@ -82,6 +83,7 @@ func lookupKeyspaces() []cluster.Keyspace {
 func runLookup(ctx context.Context, w *world) error {
 	load := defaultLoad
 	load.OneWay = true
+	load.Refusals = 20 * time.Second
 	if err := w.connect(ctx, "src", four, load); err != nil {
 		return err
 	}

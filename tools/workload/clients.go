@@ -40,6 +40,11 @@ type Load struct {
 	StillRows int
 	// OneWay is as in Handover.
 	OneWay bool
+	// Refusals is as in Worker. A consistent lookup vindex needs it around a switch
+	// of the traffic: vtgate commits the lookup entry before the row, and when it
+	// then runs the statement again on the other keyspace, its check does not see the
+	// entry that its first run has left there, but its insert meets it.
+	Refusals time.Duration
 }
 
 // Clients are all clients of a run, and the one place that knows which of them
@@ -98,6 +103,9 @@ func NewClients(db *sql.DB, load Load, shards *Shards) *Clients {
 	light := NewWorker(db, NewBackground(load.Seed, shards, next), &c.Stats)
 	light.Interval = lightInterval
 	c.light = []*Worker{light}
+	for _, worker := range c.All() {
+		worker.Refusals = load.Refusals
+	}
 	return c
 }
 

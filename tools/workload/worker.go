@@ -45,6 +45,9 @@ type Worker struct {
 	// Patience bounds the retries of one transaction, such as while traffic is
 	// being switched; 0 means a minute.
 	Patience time.Duration
+	// Refusals is for how long a transaction may meet duplicates (error 1062) of a
+	// value that is free; 0 is not at all. See Load.
+	Refusals time.Duration
 
 	db     *sql.DB
 	source Source
@@ -133,7 +136,8 @@ func (w *Worker) send(ctx context.Context, txn Txn) error {
 	if patience == 0 {
 		patience = time.Minute
 	}
-	deadline := time.Now().Add(patience)
+	begin := time.Now()
+	deadline := begin.Add(patience)
 	for {
 		err := w.try(ctx, txn)
 		if err == nil {
@@ -152,6 +156,9 @@ func (w *Worker) send(ctx context.Context, txn Txn) error {
 			break
 		}
 		if duplicate := new(mysql.MySQLError); errors.As(err, &duplicate) && duplicate.Number == 1062 {
+			if time.Since(begin) < w.Refusals {
+				continue
+			}
 			return fmt.Errorf("the application was refused a value that is free: %w", err)
 		}
 	}
