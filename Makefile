@@ -19,7 +19,7 @@
 # A Vitess version, or a checkout to make a patch for, STOCK=1 for Vitess without
 # the patch, RACE=1 for the race detector, RUN for the tests to run.
 export VITESS ?= v0.24.4
-export STOCK RACE RUN DEMO_ARGS VITESS_DIR
+export STOCK RACE RUN DEMO_ARGS VITESS_DIR FUZZTIME
 # The stages use all cores themselves, and must not mix what they print.
 .NOTPARALLEL:
 
@@ -101,6 +101,14 @@ sim: ## Random histories on a model of MySQL, with crashes. SIM_ARGS="-n 10000 -
 .PHONY: differential
 differential: ## The model of MySQL against MySQL: the same statements, the same errors and rows. DIFF_ARGS="-n 1000 -seed 1"
 	@exec scripts/differential.sh $(DIFF_ARGS)
+
+.PHONY: fuzz
+fuzz: ## Fuzz the net effect of a window against plain replay. FUZZTIME=5m
+	@exec scripts/fuzz.sh
+
+.PHONY: mutants
+mutants: ## Plant bugs in the package, one after the other: the simulator, the fuzzer or the tests find each (3 minutes). MUTANTS_ARGS="-n 3000 -seed 1"
+	@exec scripts/mutants.sh $(MUTANTS_ARGS)
 
 .PHONY: bench
 bench: ## Measure: drains of backlogs with and without conflicts, against stock (10 to 15 minutes). BENCH_ARGS="-n 10000 -rounds 1"

@@ -33,7 +33,7 @@ SwitchTraffic of a split.
 A stream that meets a duplicate key rolls back, so that it holds no lock, and
 climbs (ladder.go decides, resolution.go does):
 
- 1. Isolate (resolution.go, batching.go). What was not committed is replayed in
+ 1. Isolate (replay.go, batching.go). What was not committed is replayed in
     smaller target transactions, down to one source transaction each. This
     commits what grouping had put off, and finds the one that is blocked.
  2. Net effect (window.go, net_effect.go). The blocked transaction and those

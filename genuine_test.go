@@ -228,3 +228,24 @@ func TestLeavingDuringAnAttempt(t *testing.T) {
 		assert.NotEmpty(t, r.suspicion.verdict)
 	})
 }
+
+// TestReadingDuringAnAttempt: what a peer has read since an attempt began proves
+// nothing of the attempt: the release may be in it.
+func TestReadingDuringAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h Hub
+		h.Put(running(1, "wf", nil))
+		b := New(nil, &h, Config{ID: 1})
+		b.peers = []Stream{running(2, "wf", nil)}
+		r := &resolution{Backoff: b}
+		own := reading{id: 1, ns: math.MaxInt64}
+		r.suspect("10", r.readMeters(own, true), true, false)
+		time.Sleep(2 * grace)
+		before := r.readMeters(own, true)
+		h.meter(2).hold(time.Now().UnixNano(), "")
+		r.suspect("10", before, true, false)
+		assert.Empty(t, r.suspicion.verdict)
+		r.suspect("10", r.readMeters(own, true), true, false)
+		assert.NotEmpty(t, r.suspicion.verdict)
+	})
+}

@@ -22,8 +22,6 @@ import (
 	"math"
 	"strings"
 	"time"
-
-	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
 // keepAliveInterval is how often a stream that waits shows that it lives.
@@ -300,70 +298,6 @@ func (r *resolution) countResolution() {
 		r.hub.counters.resolution(r.config.ID, r.how)
 	}
 	r.unresolved, r.how = false, ResolvedByIsolation
-}
-
-// replay applies the first units in one target transaction. A unit by itself is
-// applied statement by statement, so that the conflict comes at its row; several
-// are applied in vplayer's own way.
-func (r *resolution) replay(ctx context.Context, units int) error {
-	end := r.queue.end(units)
-	mode := r.batching.restore
-	if units == 1 {
-		mode = r.batching.isolate
-	}
-	if err := mode(); err != nil {
-		return err
-	}
-	lastCommit := r.queue.lastCommit(end)
-	for i, event := range r.queue.events[:end] {
-		mustSave := false
-		switch event.Type {
-		case binlogdatapb.VEventType_HEARTBEAT:
-			// It belongs to no transaction, and its time has passed.
-			continue
-		case binlogdatapb.VEventType_COMMIT:
-			mustSave = r.player.StopReached()
-			if i != lastCommit && !mustSave {
-				continue
-			}
-		}
-		if err := r.player.Apply(ctx, event, mustSave); err != nil {
-			return err
-		}
-	}
-	if lastCommit < 0 {
-		// This was what has arrived of the last transaction.
-		return nil
-	}
-	r.commit(end)
-	r.hub.announce()
-	return nil
-}
-
-// commit lets go of the first events, which are committed.
-func (r *resolution) commit(events int) {
-	r.noteCommitted(r.queue.events[:events])
-	r.queue.commit(events)
-	if r.window != nil && !r.window.consume(events) {
-		r.window = nil
-	}
-	r.player.Mark()
-}
-
-// noteCommitted notes how far the stream has got by events that are committed.
-func (r *resolution) noteCommitted(events []*binlogdatapb.VEvent) {
-	var ns int64
-	for i := len(events) - 1; i >= 0; i-- {
-		if events[i].Type == binlogdatapb.VEventType_COMMIT {
-			r.applied = events[i].Timestamp
-		}
-		ns = max(ns, r.sourceTime(events[i]))
-		if events[i].Type == binlogdatapb.VEventType_GTID {
-			r.position = &events[i].Gtid
-			break
-		}
-	}
-	r.meter.set(ns, r.position)
 }
 
 // wait sleeps until a peer has committed since the last attempt, own events have

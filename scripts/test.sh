@@ -37,7 +37,7 @@ stages=(
 )
 
 # The variables of single targets must not turn this into something else.
-unset STOCK RACE RUN DEMO_ARGS MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
+unset STOCK RACE RUN DEMO_ARGS FUZZTIME MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL
 export VITESS=${VITESS:-v0.24.4}
 logs=$work/logs
 mkdir -p "$logs"

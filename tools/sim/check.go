@@ -22,6 +22,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	binlogdatapb "vitess.io/vitess/go/vt/proto/binlogdata"
 )
 
 // progress is what the target has to hold, by the positions that are saved.
@@ -92,6 +94,7 @@ func (r *run) committed(tx *Tx, positions map[int32]string) {
 			r.fail("the position of stream %d moves back to %s", i, positions[id])
 			return
 		}
+		r.passes(i, s.Log, to)
 		touched = append(touched, r.progress.advance(i, s.Log, to)...)
 	}
 	if twice := r.progress.settle(touched); twice != "" {
@@ -100,6 +103,23 @@ func (r *run) committed(tx *Tx, positions map[int32]string) {
 	}
 	if difference := r.DB.Difference(r.progress.all); difference != "" {
 		r.fail("after a commit of stream %d with positions %v: %s", tx.ID()-1, positions, difference)
+	}
+}
+
+// passes checks that the position of a stream moves over no DDL that it was to execute,
+// and has not, or to stop at.
+func (r *run) passes(i int, log []*Txn, to int) {
+	sr := r.runs[i]
+	for n := r.progress.at[i]; n < to; n++ {
+		if log[n].Kind != binlogdatapb.VEventType_DDL || sr.player == nil {
+			continue
+		}
+		switch action := sr.player.OnDDL; {
+		case executed(action) && sr.executed <= n:
+			r.fail("stream %d has not executed the DDL at %s, and commits %s", i, log[n].GTID, log[to-1].GTID)
+		case action == binlogdatapb.OnDDLAction_STOP && n < to-1:
+			r.fail("stream %d was to stop at the DDL at %s, and commits %s", i, log[n].GTID, log[to-1].GTID)
+		}
 	}
 }
 
@@ -116,6 +136,7 @@ func (r *run) executes(p *Player, pos string) {
 			r.fail("stream %d executes the DDL at %s before %s is committed", i, pos, txn.GTID)
 		}
 	}
+	r.runs[i].executed = to
 }
 
 // check looks at the streams while all of them stand.

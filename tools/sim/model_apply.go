@@ -93,7 +93,7 @@ func (p *Player) applyOther(ctx context.Context, event *binlogdatapb.VEvent) err
 	if p.inTx {
 		return fmt.Errorf("internal error: vplayer is in a transaction on event: %v", event)
 	}
-	if event.Type == binlogdatapb.VEventType_DDL && p.OnDDL == binlogdatapb.OnDDLAction_EXEC && p.Execute != nil {
+	if event.Type == binlogdatapb.VEventType_DDL && executed(p.OnDDL) && p.Execute != nil {
 		p.Execute(p.pos)
 	}
 	stopped, err := p.updatePos(ctx)
@@ -110,6 +110,11 @@ func (p *Player) applyOther(ctx context.Context, event *binlogdatapb.VEvent) err
 		return io.EOF
 	}
 	return nil
+}
+
+// executed reports whether a DDL is executed on the target.
+func executed(action binlogdatapb.OnDDLAction) bool {
+	return action == binlogdatapb.OnDDLAction_EXEC || action == binlogdatapb.OnDDLAction_EXEC_IGNORE
 }
 
 // statements are those of a ROW event. Rows that are all inserted, or all deleted,

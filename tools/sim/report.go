@@ -131,6 +131,14 @@ func (s *Summary) String() string {
 	return b.String()
 }
 
+func (f *Failure) String() string {
+	fault := ""
+	if f.How.Fault != nil {
+		fault = fmt.Sprintf(", with the fault %+v", *f.How.Fault)
+	}
+	return fmt.Sprintf("FAILED with seed %d%s: %s", f.How.Seed, fault, f.What)
+}
+
 // Report shrinks the failure, and returns it as a scenario, and a report of it with
 // what the scheduler did.
 func (f *Failure) Report(t *testing.T) (report, scenario string) {
@@ -145,11 +153,8 @@ func (f *Failure) Report(t *testing.T) (report, scenario string) {
 		result = Run(t, h, how)
 	}
 	scenario = h.Scenario(how.Seed)
-	fault := ""
-	if how.Fault != nil {
-		fault = fmt.Sprintf(", with the fault %+v", *how.Fault)
-	}
-	report = fmt.Sprintf("FAILED with seed %d%s: %s\nShrunk: %s\n\n%s\n%s\n", f.How.Seed, fault, f.What, result.Failure, scenario, strings.Join(middleOut(result.Trace), "\n"))
+	failed := &Failure{How: How{Seed: f.How.Seed, Fault: how.Fault}, What: f.What}
+	report = fmt.Sprintf("%s\nShrunk: %s\n\n%s\n%s\n", failed, result.Failure, scenario, strings.Join(middleOut(result.Trace), "\n"))
 	return report, scenario
 }
 

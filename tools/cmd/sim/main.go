@@ -37,6 +37,7 @@ var (
 	everywhere = flag.Bool("everywhere", false, "run each history once more for each step and each fault that can come there")
 	workers    = flag.Int("workers", runtime.NumCPU(), "how many processes to share the work")
 	worker     = flag.Int("worker", -1, "which of them this is; for the command itself")
+	shrink     = flag.Bool("shrink", true, "shrink what fails to a short history; else only its seed is told")
 	out        = flag.String("out", "", "write the scenario of a failure to this file")
 )
 

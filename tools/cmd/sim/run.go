@@ -61,6 +61,10 @@ func follow(t *testing.T, job job) {
 }
 
 func report(t *testing.T, failure *sim.Failure) {
+	if !*shrink {
+		fmt.Fprintln(os.Stderr, failure)
+		return
+	}
 	text, scenario := failure.Report(t)
 	fmt.Fprintln(os.Stderr, text)
 	if *out == "" {
