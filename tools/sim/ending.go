@@ -108,6 +108,12 @@ func (r *run) remedy(i int, message string) (limited bool) {
 			how()
 		}
 	}
+	before := r.limits()
+	defer func() {
+		if r.limits() < before {
+			r.lifted = time.Now()
+		}
+	}()
 	const behind = "nothing could be taken in from behind"
 	lift(behind+" the stop position", h.has(StopAt), func() { sr.stopPos = "" })
 	lift(behind+" a DDL", h.OnDDL != binlogdatapb.OnDDLAction_IGNORE, func() { sr.onDDL = binlogdatapb.OnDDLAction_IGNORE })
@@ -122,6 +128,24 @@ func (r *run) remedy(i int, message string) (limited bool) {
 	return limited
 }
 
+// limits are how many limits are in force.
+func (r *run) limits() (n int) {
+	count := func(limited bool) {
+		if limited {
+			n++
+		}
+	}
+	for _, table := range r.Tables {
+		count(r.refused[table.Name] != "" && table.Refuse != "")
+	}
+	for _, sr := range r.runs {
+		count(sr.stopPos != "")
+		count(sr.onDDL != binlogdatapb.OnDDLAction_IGNORE)
+		count(sr.retained > 0)
+	}
+	return n
+}
+
 // lift has an operator lift the limits at which streams stand for ever without an
 // error, once: each has the other's way on behind a stop position, say.
 func (r *run) lift() bool {
@@ -130,7 +154,7 @@ func (r *run) lift() bool {
 	}
 	r.trace("all limits are lifted")
 	r.result.Lifted = true
-	r.expecting = time.Now()
+	r.lifted = time.Now()
 	return true
 }
 

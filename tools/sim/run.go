@@ -92,6 +92,9 @@ type (
 		waited int
 		// expecting is when the next action, if it is one that waits, began to.
 		expecting time.Time
+		// lifted is when an operator lifted a limit last: what is expected has its
+		// time again.
+		lifted time.Time
 		// done is when the target was first seen to be what it should be.
 		done time.Time
 
@@ -302,7 +305,7 @@ func (r *run) loop() {
 			r.fail("stuck: no end after %d steps", r.result.Steps)
 			return
 		}
-		if !r.expecting.IsZero() && time.Since(r.expecting) > r.patience() {
+		if !r.expecting.IsZero() && time.Since(r.expecting) > r.patience() && time.Since(r.lifted) > r.patience() {
 			if r.lift() {
 				continue
 			}
@@ -317,7 +320,7 @@ func (r *run) loop() {
 // patience is for how long to wait for what is expected.
 func (r *run) patience() time.Duration {
 	d := maxTime
-	if r.history.limited() && !r.result.Lifted {
+	if r.limits() > 0 && !r.result.Lifted {
 		d = liftTime
 	}
 	if !r.done.IsZero() {
